@@ -1,0 +1,16 @@
+/* Time of routed experts (grouped products): seven fitted constants per device and kernel path. Private to core/timing.c.
+   PREDICTOR §2e: 9-19 % median on held-out model shapes; the weakest operator, kernel choice of a release moves it 2x. */
+#ifndef FITD_CORE_EXPERTS_H
+#define FITD_CORE_EXPERTS_H
+
+#include "core/operators.h"
+
+struct experts_time {
+  double work_s, floor_s;
+  bool is_compute_bound;
+};
+
+struct experts_time experts_time(const struct op *op, const struct hardware *hardware, bool has_static_scales,
+                                 double bandwidth_bytes_s, double compute_units);
+
+#endif
