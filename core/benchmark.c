@@ -1,0 +1,325 @@
+/* Benchmarks as they were run: layout guesses, running batch, start-up wave, percentiles by load. */
+#include "core/benchmark.h"
+
+#include "core/parallel.h"
+#include "core/served.h"
+#include "core/units.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double requests_per_user = 10; /* closed loop, SERVING §6 */
+
+/* Everything about one run that does not change while its batch is searched. */
+struct run {
+  const struct benchmark *benchmark;
+  struct engine engine;
+  unsigned replicas;
+  double users;   /* of one replica */
+  double cap;     /* sequences a replica can run */
+  double context; /* mean of a decoding sequence */
+  struct prompt_time prompt;
+};
+
+/* The smallest power of two whose weights take at most 0.72 of the memory. STEPMODEL §1.1. */
+static unsigned guess_tensor_parallel(const struct benchmark *benchmark)
+{
+  const double memory = hardware_memory_bytes(benchmark->hardware, NULL);
+  struct layout layout = {1, 1, 1, 1};
+  while (layout.tensor_parallel < benchmark->gpus &&
+         memory_weights_bytes(benchmark->model, &layout, &benchmark->precision) > 0.72 * memory)
+    layout.tensor_parallel *= 2;
+  return layout.tensor_parallel;
+}
+
+/* Where the table does not say: mixtures with expert parallelism run attention data-parallel when one device holds it all
+   or the load is high. STEPMODEL §1.2. */
+static bool guesses_attention_data_parallel(const struct benchmark *benchmark, unsigned tp, unsigned ep)
+{
+  const bool is_trt = strcmp(benchmark->preset.runtime, "tensorrt-llm") == 0;
+  if (!served_has_experts(benchmark->model) || ep <= 1)
+    return false;
+  return tp == 1 || benchmark->batch >= 32 * benchmark->gpus || (is_trt && benchmark->load == BENCHMARK_OFFLINE);
+}
+
+static struct layout layout_of(const struct benchmark *benchmark)
+{
+  struct layout layout = {benchmark->tensor_parallel, benchmark->pipeline_parallel, benchmark->expert_parallel,
+                          benchmark->attention_data_parallel};
+  if (layout.tensor_parallel == 0)
+    layout.tensor_parallel = guess_tensor_parallel(benchmark);
+  if (layout.pipeline_parallel == 0)
+    layout.pipeline_parallel = 1;
+  if (layout.expert_parallel == 0)
+    layout.expert_parallel = 1;
+  if (layout.attention_data_parallel > 1) {
+    layout.tensor_parallel = 1;
+  } else if (layout.attention_data_parallel == 0 &&
+             guesses_attention_data_parallel(benchmark, layout.tensor_parallel, layout.expert_parallel)) {
+    layout.attention_data_parallel = (unsigned)fmax(layout.tensor_parallel, layout.expert_parallel);
+    layout.tensor_parallel = 1;
+  }
+  if (layout.attention_data_parallel == 0)
+    layout.attention_data_parallel = 1;
+  if (layout.expert_parallel > 1) /* experts are cut over all ranks */
+    layout.expert_parallel = layout.tensor_parallel * layout.attention_data_parallel;
+  return layout;
+}
+
+/* Sequences that fit: KV budget of STEPMODEL §4, for runs whose engine version and limits are not known exactly. */
+static double batch_cap(const struct run *run)
+{
+  const struct benchmark *benchmark = run->benchmark;
+  const struct engine *engine = &run->engine;
+  const bool is_trt = engine->preset.memory_rule == MEMORY_RULE_TENSORRT;
+  const double memory = hardware_memory_bytes(engine->hardware, NULL);
+  const double weights = memory_weights_bytes(engine->model, &engine->layout, &engine->precision);
+  const double budget = is_trt ? (0.985 * memory - weights - 2 * GIB) * 0.93 : 0.92 * memory - weights - 2.5 * GIB;
+  const double held = benchmark->input_tokens + engine->preset.kv_reserve_output_ratio * benchmark->output_tokens;
+  const double need = memory_sequence_bytes(engine->model, &engine->layout, &engine->precision, &engine->preset, held);
+  const double ranks = engine->layout.attention_data_parallel;
+  return ranks * fmin(engine->preset.max_batch, fmax(1 / ranks, budget / need));
+}
+
+static enum err start(struct run *run, const struct benchmark *benchmark, const struct step_constants *constants,
+                      struct error *e)
+{
+  const struct layout layout = layout_of(benchmark);
+  const double memory = hardware_memory_bytes(benchmark->hardware, NULL);
+  memset(run, 0, sizeof *run);
+  run->benchmark = benchmark;
+  run->engine = step_engine_with(constants, benchmark->model, benchmark->hardware, &layout, &benchmark->precision,
+                                 PRECISION_NONE, &benchmark->preset);
+  if (memory_weights_bytes(benchmark->model, &layout, &benchmark->precision) > memory)
+    return error_set(e, ERR_INVALID, "", "weights of %.1f GiB per device exceed its memory of %.1f GiB",
+                     memory_weights_bytes(benchmark->model, &layout, &benchmark->precision) / GIB, memory / GIB);
+  if (parallel_gpus(&layout) > benchmark->gpus)
+    return error_set(e, ERR_INVALID, "", "the layout needs %u devices, the row has %u", parallel_gpus(&layout),
+                     benchmark->gpus);
+  run->replicas = benchmark->gpus / parallel_gpus(&layout);
+  run->cap = batch_cap(run);
+  run->users = isnan(benchmark->batch) ? run->cap : fmax(1, benchmark->batch / run->replicas);
+  run->context = benchmark->input_tokens + benchmark->output_tokens / 2;
+  step_prompt(&run->prompt, &run->engine, benchmark->input_tokens, 0, 1, run->context);
+  return ERR_OK;
+}
+
+static double prompt_host_s(const struct run *run)
+{
+  return step_prompt_host_s(&run->engine, run->prompt.chunks);
+}
+
+static double prompt_added_s(const struct run *run, const struct step_time *decode, double batch)
+{
+  return step_prompt_added_s(&run->engine, decode, run->benchmark->input_tokens, 0, batch, run->context);
+}
+
+/* Waiting of a request in steady state: rest of a step, look-ahead, polling, batch wait; then its own prompt, in steps that
+   carry the others' decodes too; half a prompt of another before it at load rho. SERVING §2, §6. */
+static double steady_first_token_s(const struct run *run, const struct benchmark_figures *figures, double decode_s,
+                                   double prompt_s, double rho)
+{
+  const struct preset *preset = &run->engine.preset;
+  const double polling = preset->recv_interval_steps > 1 ? preset->recv_interval_steps / 2.0 : 0;
+  const double steps = 0.5 + preset->look_ahead_steps + polling + preset->batch_wait_steps;
+  return preset->server_constant_s + steps * figures->tpot_mean_s + run->prompt.chunks * decode_s +
+         (1 + 0.5 * rho) * (prompt_s + prompt_host_s(run));
+}
+
+/* Prefill-first engines with prompts of one length run in waves: who prefills makes everybody wait. STEPMODEL §4. */
+static double lock_step(const struct run *run)
+{
+  const bool is_prefill_first =
+      run->engine.preset.memory_rule == MEMORY_RULE_SGLANG || strcmp(run->engine.preset.runtime, "atom") == 0;
+  return is_prefill_first && run->benchmark->has_equal_lengths ? 0.5 : 0;
+}
+
+struct running {
+  double share;   /* of a request's life that it decodes: running batch = share · B */
+  double added_s; /* of one prompt */
+  struct step_time decode;
+};
+
+/* x = 1 - P·(1 + kq·(B - 1)) / (B·P + osl·s(B·x)), iterated. STEPMODEL §4. */
+static void find_running(struct running *out, const struct run *run, double batch)
+{
+  const double output = run->benchmark->output_tokens;
+  out->share = 1;
+  for (int i = 0; i < 3; i++) {
+    const double decoding = fmax(1, batch * out->share);
+    step_decode(&out->decode, &run->engine, decoding, run->context);
+    out->added_s = prompt_added_s(run, &out->decode, decoding);
+    if (batch > 1)
+      out->share = fmax(0.3, 1 - out->added_s * (1 + lock_step(run) * (batch - 1)) /
+                                     (batch * out->added_s + output * out->decode.seconds));
+  }
+  step_decode(&out->decode, &run->engine, fmax(1, batch * out->share), run->context);
+}
+
+static void closed_ttft(struct benchmark_figures *out, const struct run *run, const struct running *running,
+                        double batch)
+{
+  const struct preset *preset = &run->engine.preset;
+  const double prompt_s = batch > 1 ? running->added_s : run->prompt.alone_s;
+  const double host_s = prompt_host_s(run);
+  const double rho = batch * (prompt_s + host_s) / (out->tpot_mean_s * run->benchmark->output_tokens);
+  const double per_step = fmax(1, floor(preset->max_batched_tokens / run->benchmark->input_tokens));
+  /* users still waiting see the decodes of those already served: half of them on average */
+  const double wave_s =
+      prompt_s + (host_s + 0.5 * running->decode.seconds * run->prompt.chunks) / fmin(per_step, run->users);
+  const double steady = batch > 1 ? steady_first_token_s(run, out, running->decode.seconds, prompt_s, fmin(2, rho))
+                                  : preset->server_constant_s + prompt_s + host_s;
+  const double wave_mean = preset->server_constant_s + (run->users + 1) / 2 * wave_s;
+  double slot_wait = 0;
+  if (run->users > batch) /* users beyond the cap wait for a slot: Little's law */
+    slot_wait = (run->users / batch - 1) * (steady + (run->benchmark->output_tokens - 1) * out->tpot_mean_s);
+  out->ttft_mean_s = wave_mean / requests_per_user + (1 - 1 / requests_per_user) * steady + slot_wait;
+  out->ttft_p50_s = steady + slot_wait;
+  out->ttft_p90_s = fmax(out->ttft_p50_s, preset->server_constant_s + 0.1 * run->users * wave_s);
+  out->ttft_p99_s = fmax(out->ttft_p90_s, preset->server_constant_s + 0.9 * run->users * wave_s);
+}
+
+static void fill_end_to_end(struct benchmark_figures *out, const struct run *run)
+{
+  const double gaps = run->benchmark->output_tokens - 1;
+  out->e2e_mean_s = out->ttft_mean_s + gaps * out->tpot_mean_s;
+  out->e2e_p50_s = out->ttft_p50_s + gaps * out->tpot_mean_s;
+  out->e2e_p90_s = out->ttft_p90_s + gaps * out->tpot_mean_s;
+  out->e2e_p99_s = out->ttft_p99_s + gaps * out->tpot_p99_s;
+}
+
+/* ITL medians see no prefill where most gaps are pure decode steps. STEPMODEL §4. */
+static double median_gap_s(const struct run *run, const struct running *running, double tpot_s, double batch)
+{
+  const double long_prompts = fmax(1, run->benchmark->input_tokens / 8192);
+  const double stalls = (batch - 1) * running->share / run->benchmark->output_tokens * long_prompts;
+  return stalls < 0.5 ? running->decode.seconds : tpot_s;
+}
+
+static void predict_closed(struct benchmark_figures *out, const struct run *run)
+{
+  const struct benchmark *benchmark = run->benchmark;
+  const double batch = fmax(1, fmin(run->users, run->cap));
+  struct running running;
+  find_running(&running, run, batch);
+  out->batch = batch * running.share;
+  out->tpot_mean_s =
+      running.decode.seconds + (batch - 1) * running.share / fmax(1, benchmark->output_tokens - 1) * running.added_s;
+  out->itl_p50_s = median_gap_s(run, &running, out->tpot_mean_s, batch);
+  out->tpot_p90_s = 1.02 * out->tpot_mean_s;
+  out->tpot_p99_s = 1.03 * out->tpot_mean_s;
+  closed_ttft(out, run, &running, batch);
+  fill_end_to_end(out, run);
+  out->requests_per_s =
+      run->replicas * batch / (benchmark->output_tokens * running.decode.seconds + batch * running.added_s);
+  out->utilisation_ratio = batch / run->cap;
+}
+
+/* One batch from start to end: its prompts in one step, then decode steps that nobody joins. */
+static void predict_static(struct benchmark_figures *out, const struct run *run)
+{
+  const struct benchmark *benchmark = run->benchmark;
+  const double batch = fmax(1, run->users);
+  const double ranks = run->engine.layout.attention_data_parallel * run->engine.layout.pipeline_parallel;
+  const struct step_shape shape = {.prefill_tokens = benchmark->input_tokens * batch / ranks,
+                                   .prefill_sequences = batch / ranks};
+  struct step_time prefill, decode;
+  step_time(&prefill, &run->engine, &shape, batch);
+  step_decode(&decode, &run->engine, batch, run->context);
+  out->batch = batch;
+  out->tpot_mean_s = out->itl_p50_s = out->tpot_p90_s = out->tpot_p99_s = decode.seconds;
+  out->ttft_mean_s = out->ttft_p50_s = out->ttft_p90_s = out->ttft_p99_s = prefill.seconds;
+  fill_end_to_end(out, run);
+  out->requests_per_s = run->replicas * batch / out->e2e_mean_s;
+  out->utilisation_ratio = 1;
+}
+
+/* Everything queued: the engine keeps as many running as fit. */
+static void predict_offline(struct benchmark_figures *out, const struct run *run)
+{
+  const struct benchmark *benchmark = run->benchmark;
+  const double most = isnan(benchmark->requests) ? (double)INFINITY : 0.6 * benchmark->requests / run->replicas;
+  const double batch = fmax(1, fmin(fmin(run->users, run->cap), most));
+  struct step_time decode;
+  double added_s, life_s;
+  step_decode(&decode, &run->engine, batch, run->context);
+  added_s = prompt_added_s(run, &decode, batch);
+  life_s = benchmark->output_tokens * decode.seconds + batch * added_s;
+  out->batch = batch;
+  out->tpot_mean_s = out->itl_p50_s = decode.seconds + (batch - 1) / benchmark->output_tokens * added_s;
+  out->tpot_p90_s = out->tpot_p99_s = out->tpot_mean_s;
+  out->requests_per_s = run->replicas * batch / life_s;
+  out->e2e_mean_s = out->e2e_p50_s = life_s;
+  out->ttft_mean_s = out->ttft_p50_s = run->prompt.alone_s;
+  out->utilisation_ratio = 1;
+}
+
+/* B = λ·osl·(s(1) - σ) / (1 - u) with the step linear in B (slope σ), u = λ·P + λ·osl·σ held below 0.88: beyond the knee an
+   error of the service time has no bound. STEPMODEL §4. */
+static void predict_poisson(struct benchmark_figures *out, const struct run *run)
+{
+  const struct benchmark *benchmark = run->benchmark;
+  const double rate = benchmark->requests_per_s / run->replicas;
+  const double output = benchmark->output_tokens;
+  const double most = fmin(run->cap, isnan(benchmark->requests) ? (double)INFINITY
+                                                                : fmax(1, 0.7 * benchmark->requests / run->replicas));
+  const double largest_load = 0.88;
+  struct step_time one, decode;
+  double batch = 2, added_s = 0, load = 0;
+  step_decode(&one, &run->engine, 1, run->context);
+  for (int i = 0; i < 40; i++) {
+    double slope, next;
+    step_decode(&decode, &run->engine, batch, run->context);
+    added_s = prompt_added_s(run, &decode, batch);
+    slope = fmax(0, (decode.seconds - one.seconds) / fmax(batch - 1, 0.5));
+    load = rate * added_s + rate * output * slope;
+    next = fmin(most, fmax(1, rate * output * (one.seconds - slope) / (1 - fmin(load, largest_load))));
+    if (fabs(next - batch) < 0.005 * batch)
+      break;
+    batch = 0.5 * (batch + next);
+  }
+  out->batch = batch;
+  out->tpot_mean_s = decode.seconds + fmax(0, batch - 1) / output * added_s;
+  out->itl_p50_s = out->tpot_mean_s;
+  out->tpot_p90_s = 1.3 * out->tpot_mean_s;
+  out->tpot_p99_s = 1.36 * out->tpot_mean_s;
+  out->ttft_p50_s = steady_first_token_s(run, out, decode.seconds, added_s, fmin(0.9, rate * added_s));
+  out->ttft_mean_s = 1.1 * out->ttft_p50_s;
+  out->ttft_p90_s = 1.6 * out->ttft_p50_s;
+  out->ttft_p99_s = 2.2 * out->ttft_p50_s;
+  fill_end_to_end(out, run);
+  out->requests_per_s = benchmark->requests_per_s;
+  out->utilisation_ratio = load;
+}
+
+static void clear(struct benchmark_figures *out)
+{
+  const double nothing = (double)NAN;
+  *out = (struct benchmark_figures){.batch = nothing, .tpot_mean_s = nothing, .itl_p50_s = nothing};
+  out->tpot_p90_s = out->tpot_p99_s = nothing;
+  out->ttft_mean_s = out->ttft_p50_s = out->ttft_p90_s = out->ttft_p99_s = nothing;
+  out->e2e_mean_s = out->e2e_p50_s = out->e2e_p90_s = out->e2e_p99_s = nothing;
+  out->requests_per_s = out->utilisation_ratio = nothing;
+}
+
+enum err benchmark_predict(struct benchmark_figures *out, const struct benchmark *benchmark,
+                           const struct step_constants *constants, struct error *e)
+{
+  struct run run;
+  enum err err;
+  clear(out);
+  if ((err = start(&run, benchmark, constants, e)) != ERR_OK)
+    return err;
+  out->layout = run.engine.layout;
+  out->replicas = run.replicas;
+  if (benchmark->is_static_batch)
+    predict_static(out, &run);
+  else if (benchmark->load == BENCHMARK_POISSON)
+    predict_poisson(out, &run);
+  else if (benchmark->load == BENCHMARK_OFFLINE)
+    predict_offline(out, &run);
+  else
+    predict_closed(out, &run);
+  out->band_class = band_class_of(&run.engine, benchmark->load == BENCHMARK_POISSON, out->utilisation_ratio);
+  return ERR_OK;
+}

@@ -1,0 +1,25 @@
+/* Prices: which quote applies to a profile under a sketch's constraints, what a fleet is billed, what a request costs.
+   Pure functions; strings go to the caller's arena. A profile without a price gives NaN, never 0. */
+#ifndef FITD_CORE_COST_H
+#define FITD_CORE_COST_H
+
+#include "core/fit.h"
+
+struct price {
+  double usd_per_gpu_hour; /* NaN = none known */
+  double billed_unit_gpus; /* devices that are rented together; 1 without an instance */
+  const char *basis;       /* "AWS p5.48xlarge on_demand 2026-07-20"; NULL = none known */
+};
+
+/* In this order: the sketch's own price for the profile; the cheapest quote of the asked cloud and commitment; without a
+   wish the quote nearest to the median of the on-demand quotes (a real quote, never the median itself). ERR_LIMIT. */
+enum err cost_price(struct price *out, const struct hardware *hardware, const struct workload_constraints *constraints,
+                    struct arena *arena, struct error *e) MUST_CHECK;
+
+unsigned cost_billed_gpus(const struct price *price, unsigned gpus);
+
+/* Cost of a fleet of `gpus_billed` that finishes `requests_per_s` and `output_tok_s`; success_ratio scales successes. */
+void cost_fleet(struct scorecard_cost *out, const struct price *price, unsigned gpus_billed, double requests_per_s,
+                double output_tok_s, double success_ratio);
+
+#endif

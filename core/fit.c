@@ -1,0 +1,273 @@
+/* The facade: checks that this version can compute what the sketch asks, resolves what it leaves open, searches, reports. */
+#include "core/fit.h"
+
+#include "core/preset.h"
+#include "core/scorecard.h"
+#include "core/served.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *verdict_name(enum verdict verdict)
+{
+  static const char *const names[] = {"fit", "fit_with_changes", "no_fit"};
+  return names[verdict];
+}
+
+const char *no_fit_reason_name(enum no_fit_reason reason)
+{
+  static const char *const names[] = {NULL,
+                                      "weights_exceed_memory",
+                                      "no_room_for_kv_cache",
+                                      "targets_missed",
+                                      "layout_impossible",
+                                      "quota_exceeded",
+                                      "targets_contradict"};
+  return names[reason];
+}
+
+const char *bound_name(enum bound bound)
+{
+  static const char *const names[] = {"compute", "memory_bandwidth", "interconnect", "launch_overhead", NULL};
+  return names[bound];
+}
+
+const char *limit_name(enum limit limit)
+{
+  static const char *const names[] = {NULL,           "kv_cache",        "compute", "memory_bandwidth",
+                                      "interconnect", "launch_overhead", "queue",   "batch_limit"};
+  return names[limit];
+}
+
+static enum err unsupported(struct error *e, const char *pointer, const char *what)
+{
+  return error_set(e, ERR_INVALID, pointer, "%s can not be computed by this version", what);
+}
+
+static enum err check_workload(const struct workload *workload, struct error *e)
+{
+  const struct workload_serving *serving = &workload->serving;
+  if (workload->traffic.load == LOAD_TRACE)
+    return unsupported(e, "/traffic/trace", "replay of a trace");
+  if (workload->uses_live_hardware)
+    return unsupported(e, "/hardware", "live hardware");
+  if (workload->adapter_count != 0)
+    return unsupported(e, "/adapters", "adapters");
+  if (serving->speculative_draft_tokens != 0)
+    return unsupported(e, "/serving/speculative", "speculative decoding");
+  if (serving->prefill_replicas != 0 || serving->decode_replicas != 0)
+    return unsupported(e, "/serving/disaggregated", "disaggregated serving");
+  return ERR_OK;
+}
+
+/* A longer conversation than the model knows positions for is the sketch's mistake, not a slow configuration. */
+static enum err check_context(const struct workload *workload, const struct model *model, struct error *e)
+{
+  const double tokens = length_mean_tokens(&workload->traffic.input) + length_mean_tokens(&workload->traffic.output);
+  if (model->max_context_tokens == 0 || tokens <= model->max_context_tokens)
+    return ERR_OK;
+  return error_set(e, ERR_INVALID, "/traffic/input_tokens",
+                   "input and output together are %.0f tokens; %s is made for at most %u", tokens, model->name,
+                   model->max_context_tokens);
+}
+
+static struct model_precision precision_of(const struct model *model, const struct workload *workload,
+                                           struct notes *notes)
+{
+  const struct model_precision served = served_precision(model, workload->weights, workload->kv_cache);
+  if (served.has_static_scales && !model->precision.has_static_scales)
+    notes_add(notes, "fp8 weights of a model stored in %s: a checkpoint with static per-tensor scales",
+              precision_name(model->precision.dense));
+  if (workload->kv_cache == PRECISION_NONE && model->precision.kv_cache == PRECISION_NONE)
+    notes_add(notes, "kv_cache precision not given: %s", precision_name(served.kv_cache));
+  return served;
+}
+
+static void note_fallback(struct notes *fallbacks, const struct hardware *hardware, const struct workload *workload,
+                          enum precision weights, const char *part)
+{
+  enum precision math;
+  switch (precision_support(hardware, weights, workload->activations, &math)) {
+  case PRECISION_WEIGHT_ONLY:
+    notes_add(fallbacks, "%s: %s weights save memory and bandwidth, the math runs in %s", part, precision_name(weights),
+              precision_name(math));
+    break;
+  case PRECISION_FALLBACK:
+    notes_add(fallbacks, "%s: %s is not native here, stored and computed in %s", part, precision_name(weights),
+              precision_name(math));
+    break;
+  case PRECISION_UNSUPPORTED:
+    notes_add(fallbacks, "%s: %s can not run on this device", part, precision_name(weights));
+    break;
+  case PRECISION_NATIVE: break;
+  }
+}
+
+static void note_fallbacks(struct notes *fallbacks, const struct hardware *hardware, const struct workload *workload,
+                           const struct model_precision *precision)
+{
+  note_fallback(fallbacks, hardware, workload, precision->dense, "feed-forward");
+  if (precision->attention != precision->dense)
+    note_fallback(fallbacks, hardware, workload, precision->attention, "attention");
+  if (precision->head != precision->dense && precision->head != precision->attention)
+    note_fallback(fallbacks, hardware, workload, precision->head, "lm_head");
+}
+
+/* Tokens of the prompt that are found in the prefix cache: whole blocks of the shared prefix, never the whole prompt. */
+static double cached_tokens(const struct workload *workload, const struct preset *preset, struct notes *notes)
+{
+  const double shared = workload->traffic.shared_prefix_tokens;
+  const double block = preset->kv_block_tokens;
+  const double prompt = length_mean_tokens(&workload->traffic.input);
+  if (isnan(shared) || shared <= 0)
+    return 0;
+  if (!preset->has_prefix_caching) {
+    notes_add(notes, "shared_prefix_tokens has no effect: prefix caching is off in %s %s", preset->runtime,
+              preset->version);
+    return 0;
+  }
+  return fmax(0, floor(fmin(shared, prompt - 1) / block) * block);
+}
+
+static void note_settings(struct notes *notes, const struct workload *workload, const struct preset *preset,
+                          const struct hardware *hardware)
+{
+  const struct workload_serving *serving = &workload->serving;
+  bool is_assumed;
+  (void)hardware_memory_bytes(hardware, &is_assumed);
+  if (is_assumed)
+    notes_add(notes, "memory that engines see on this profile is not recorded: the driver's figure less 0.6 %%");
+  if (serving->runtime[0] == '\0' || serving->runtime_version[0] == '\0')
+    notes_add(notes, "serving runtime: preset %s %s", preset->runtime, preset->version);
+  if (serving->max_batch == 0)
+    notes_add(notes, "max_batch not given: what the KV pool runs, at most %u, the preset's", preset->max_batch);
+  if (serving->max_batched_tokens == 0)
+    notes_add(notes, "max_batched_tokens not given: %u, the preset's", preset->max_batched_tokens);
+  if (isnan(serving->memory_fraction_ratio))
+    notes_add(notes, "memory_fraction not given: %g, the preset's", preset->memory_fraction_ratio);
+  if (hardware->family == HARDWARE_POOLED || !hardware->family_is_given)
+    notes_add(notes, "operator constants: those of family %s", hardware_family_name(hardware->family));
+}
+
+static void note_traffic(struct notes *notes, const struct workload *workload, const struct hardware *hardware)
+{
+  const struct workload_traffic *traffic = &workload->traffic;
+  if (traffic->load == LOAD_OPEN && !traffic->arrival_is_given)
+    notes_add(notes, "arrival not given: poisson");
+  if (traffic->load == LOAD_OPEN && traffic->arrival == ARRIVAL_SPIKY)
+    notes_add(notes, "spiky arrivals are computed at their mean rate as poisson: bursts need the simulation");
+  if (!targets_have_latency(&workload->targets))
+    notes_add(notes, "no latency targets: preset interactive limits (TTFT p99 2 s, ITL p99 100 ms) steer the choice");
+  if (!isnan(hardware->power_cap_w))
+    notes_add(notes, "the profile's power_cap_w %g does not change the figures of this version", hardware->power_cap_w);
+  if (!isnan(workload->constraints.power_cap_w))
+    notes_add(notes, "power_cap_w %g does not change the figures of this version", workload->constraints.power_cap_w);
+  if (workload->serving.pipeline_parallel > 1)
+    notes_add(notes, "hand-off between pipeline stages is not computed in this version");
+  if (workload->serving.concurrency_limit != 0)
+    notes_add(notes, "concurrency_limit %u does not change the figures of this version",
+              workload->serving.concurrency_limit);
+  notes_add(notes,
+            "closed form of steady load: p50 figures are steady-state means, all requests are taken as successful");
+}
+
+static enum err resolve(struct search_input *input, const struct fit_request *request, struct notes *notes,
+                        struct arena *arena, struct error *e)
+{
+  const struct workload *workload = request->workload;
+  enum err err;
+  memset(input, 0, sizeof *input);
+  input->workload = workload;
+  input->model = request->model;
+  input->hardware = request->hardware;
+  if ((err = check_workload(workload, e)) != ERR_OK || (err = check_context(workload, request->model, e)) != ERR_OK)
+    return err;
+  if ((err = preset_resolve(&input->preset, &workload->serving, request->hardware, e)) != ERR_OK)
+    return err;
+  if ((err = cost_price(&input->price, request->hardware, &workload->constraints, arena, e)) != ERR_OK)
+    return err;
+  input->precision = precision_of(request->model, workload, notes);
+  note_settings(notes, workload, &input->preset, request->hardware);
+  note_traffic(notes, workload, request->hardware);
+  input->cached_tokens = cached_tokens(workload, &input->preset, notes);
+  input->prompt_tokens = length_mean_tokens(&workload->traffic.input) - input->cached_tokens;
+  input->output_tokens = length_mean_tokens(&workload->traffic.output);
+  input->median_output_tokens = length_quantile_tokens(&workload->traffic.output, 0.5);
+  return ERR_OK;
+}
+
+/* Percentiles need the simulation: a target on one stays open unless the median already misses it. */
+static void note_undecided(struct notes *notes, const struct scorecard *card)
+{
+  char list[320] = "";
+  size_t used = 0;
+  for (size_t i = 0; i < card->target_count && used < sizeof list; i++)
+    if (card->targets[i].met < 0)
+      used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used > 0 ? ", " : "", card->targets[i].metric);
+  if (used > 0)
+    notes_add(notes, "targets not decided by the closed form, and not counted in the verdict: %s", list);
+}
+
+static void note_chunking(struct notes *notes, const struct search_input *input)
+{
+  if (input->workload->serving.chunked_prefill >= 0 && input->prompt_tokens <= input->preset.max_batched_tokens)
+    notes_add(notes,
+              "chunked_prefill makes no difference in the closed form: the prompt fits into one step of %u tokens",
+              input->preset.max_batched_tokens);
+}
+
+enum err fit_evaluate(struct scorecard *out, const struct fit_request *request, struct arena *arena, struct error *e)
+{
+  struct notes notes, fallbacks;
+  struct search_input input;
+  struct search_result result;
+  enum err err;
+  scorecard_clear(out);
+  notes_init(&notes, arena);
+  notes_init(&fallbacks, arena);
+  if ((err = resolve(&input, request, &notes, arena, e)) != ERR_OK)
+    return err;
+  note_fallbacks(&fallbacks, request->hardware, request->workload, &input.precision);
+  if ((err = search_best(&result, &input, request->stop, request->stop_cls, e)) != ERR_OK)
+    return err;
+  if ((err = scorecard_fill(out, &result, &input, arena, e)) != ERR_OK)
+    return err;
+  note_chunking(&notes, &input);
+  note_undecided(&notes, out);
+  out->configuration.weights = input.precision.dense;
+  out->configuration.kv_cache = input.precision.kv_cache;
+  (void)precision_support(request->hardware, input.precision.dense, request->workload->activations,
+                          &out->configuration.activations);
+  out->configuration.precision_fallbacks = notes_take(&fallbacks, &out->configuration.precision_fallback_count);
+  out->assumptions = notes_take(&notes, &out->assumption_count);
+  if (notes.is_failed || fallbacks.is_failed)
+    return error_set(e, ERR_LIMIT, "", "the evaluation needs more memory than allowed");
+  return ERR_OK;
+}
+
+/* Fit before miss; within a verdict priced by cost, then unpriced by GPUs; configurations before none. */
+static int compare_cost(const struct scorecard *a, const struct scorecard *b)
+{
+  const double cost_a = a->cost.per_successful_request_usd, cost_b = b->cost.per_successful_request_usd;
+  if (isnan(cost_a) != isnan(cost_b))
+    return isnan(cost_a) ? 1 : -1;
+  if (!isnan(cost_a) && cost_a < cost_b)
+    return -1;
+  if (!isnan(cost_a) && cost_a > cost_b)
+    return 1;
+  if (a->configuration.gpus != b->configuration.gpus)
+    return a->configuration.gpus < b->configuration.gpus ? -1 : 1;
+  return 0;
+}
+
+int fit_compare(const struct scorecard *a, const char *name_a, const struct scorecard *b, const char *name_b)
+{
+  int order;
+  if (a->verdict != b->verdict)
+    return a->verdict < b->verdict ? -1 : 1;
+  if (a->has_configuration != b->has_configuration)
+    return a->has_configuration ? -1 : 1;
+  order = compare_cost(a, b);
+  return order != 0 ? order : strcmp(name_a, name_b);
+}

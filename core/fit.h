@@ -1,0 +1,163 @@
+/* The facade of the core: one sketch × one model × one hardware profile → one scorecard, with every sum kept.
+   Everything lives in the arena the caller gives; strings are literals or in the arena.
+   Threads: reentrant, no globals. Deterministic: same inputs, same bits.
+   Figures that need what is not built yet (percentiles under real arrivals, stress …) are NaN and named in assumptions. */
+#ifndef FITD_CORE_FIT_H
+#define FITD_CORE_FIT_H
+
+#include "core/arena.h"
+#include "core/hardware.h"
+#include "core/model.h"
+#include "core/workload.h"
+
+#define CORE_VERSION "0.1.0"
+
+enum verdict { VERDICT_FIT, VERDICT_FIT_WITH_CHANGES, VERDICT_NO_FIT };
+enum no_fit_reason {
+  NO_FIT_NONE,
+  NO_FIT_WEIGHTS_EXCEED_MEMORY,
+  NO_FIT_NO_ROOM_FOR_KV_CACHE,
+  NO_FIT_TARGETS_MISSED,
+  NO_FIT_LAYOUT_IMPOSSIBLE,
+  NO_FIT_QUOTA_EXCEEDED,
+  NO_FIT_TARGETS_CONTRADICT
+};
+const char *verdict_name(enum verdict verdict);            /* "fit", … */
+const char *no_fit_reason_name(enum no_fit_reason reason); /* NULL for NONE */
+
+/* What the time of a phase waits for. */
+enum bound { BOUND_COMPUTE, BOUND_MEMORY_BANDWIDTH, BOUND_INTERCONNECT, BOUND_LAUNCH_OVERHEAD, BOUND_COUNT };
+const char *bound_name(enum bound bound);
+
+enum limit {
+  LIMIT_NONE,
+  LIMIT_KV_CACHE,
+  LIMIT_COMPUTE,
+  LIMIT_MEMORY_BANDWIDTH,
+  LIMIT_INTERCONNECT,
+  LIMIT_LAUNCH_OVERHEAD,
+  LIMIT_QUEUE,
+  LIMIT_BATCH
+};
+const char *limit_name(enum limit limit); /* NULL for NONE */
+
+enum fit_depth { FIT_FULL, FIT_QUICK };
+
+struct scorecard_configuration {
+  unsigned tensor_parallel, pipeline_parallel, expert_parallel, attention_data_parallel, replicas;
+  unsigned gpus, gpus_billed;
+  unsigned max_batch; /* engine setting: sequences that one attention rank runs at once */
+  enum precision weights, kv_cache, activations;
+  const char *const *precision_fallbacks; /* sentences */
+  size_t precision_fallback_count;
+  const char *launch; /* command line that starts one replica; NULL where the runtime's is not known */
+};
+
+struct scorecard_memory { /* per GPU unless said otherwise */
+  double usable_bytes, weights_bytes, activations_bytes, runtime_bytes, kv_cache_bytes;
+  double kv_bytes_per_token;      /* whole replica, all its GPUs together */
+  double kv_bytes_per_session;    /* whole replica */
+  double max_concurrent_sessions; /* whole replica; NaN = no limit */
+  double max_context_tokens;
+  double headroom_ratio;
+  unsigned min_gpus; /* 0 = no layout holds it */
+  unsigned min_gpus_tensor_parallel, min_gpus_pipeline_parallel;
+};
+
+struct scorecard_phase {
+  enum bound bound;
+  double time_share_ratio;
+  double time_s; /* prefill: one prompt alone; decode: one step at the running batch */
+  double flops_utilisation_ratio, bandwidth_utilisation_ratio, communication_share_ratio;
+  double weights_bytes, kv_bytes;        /* read by one decode step on one GPU */
+  double bound_share_ratio[BOUND_COUNT]; /* parts of time_s; sum 1 */
+};
+
+struct scorecard_latency { /* seconds */
+  struct percentiles ttft_s, itl_s, e2e_s, queue_s;
+  double tpot_mean_s;
+};
+
+struct scorecard_throughput { /* whole fleet */
+  double requests_per_s, output_tok_s, output_tok_s_per_gpu, output_tok_s_per_user;
+  double mean_batch;     /* sequences decoding at once in one replica */
+  double at_concurrency; /* requests in the system (Little: requests_per_s × e2e) */
+};
+
+struct scorecard_limits {
+  double knee_requests_per_s, saturation_requests_per_s, margin_to_knee_ratio;
+  enum limit first_limit;
+};
+
+struct scorecard_cost {
+  double usd_per_gpu_hour; /* NaN = no price known */
+  const char *price_basis; /* NULL = no price known */
+  double per_attempted_request_usd, per_successful_request_usd, per_million_output_tokens_usd, monthly_usd;
+  double by_bound_compute, by_bound_weights, by_bound_kv_cache, by_bound_interconnect, by_bound_launch,
+      by_bound_idle; /* shares, sum 1 */
+};
+
+struct scorecard_target {
+  const char *metric;    /* "latency.ttft_ms.p99" */
+  double target, actual; /* in the metric's wire unit; actual NaN = not decided at this depth */
+  double margin_ratio;   /* > 0: met by that share of the target */
+  int met;               /* 1 yes, 0 no, -1 not decided */
+};
+#define SCORECARD_TARGETS_MAX 24
+
+enum severity { SEVERITY_INFO, SEVERITY_WARNING, SEVERITY_CRITICAL };
+struct scorecard_evidence {
+  const char *name;
+  double value;
+};
+struct scorecard_finding {
+  const char *code;
+  enum severity severity;
+  const char *message;
+  struct scorecard_evidence evidence[6];
+  size_t evidence_count;
+};
+#define SCORECARD_FINDINGS_MAX 32
+
+struct scorecard {
+  enum verdict verdict;
+  enum no_fit_reason no_fit_reason;
+  const char *no_fit_detail; /* a sentence with the numbers; NULL when it fits */
+  bool has_configuration;    /* false: configuration, phases, latency … are not filled */
+  bool has_latency;
+  struct scorecard_configuration configuration;
+  struct scorecard_memory memory;
+  struct scorecard_phase prefill, decode;
+  struct scorecard_latency latency;
+  struct scorecard_throughput throughput;
+  struct scorecard_limits limits;
+  struct scorecard_cost cost;
+  struct scorecard_target targets[SCORECARD_TARGETS_MAX];
+  size_t target_count;
+  struct scorecard_finding findings[SCORECARD_FINDINGS_MAX];
+  size_t finding_count;
+  const char *constants_provenance; /* own | class | pooled */
+  const char *const *assumptions;   /* sentences, every default that was filled in */
+  size_t assumption_count;
+};
+
+struct fit_request {
+  const struct workload *workload;
+  const struct model *model;
+  const struct hardware *hardware;
+  enum fit_depth depth;
+  bool (*stop)(void *cls); /* polled in long loops; may be NULL */
+  void *stop_cls;
+};
+
+/* Best configuration on this profile, or why there is none ("infeasible" is a verdict, not an error).
+   Errors: ERR_LIMIT arena exhausted, ERR_CANCELLED stop said so, ERR_INVALID the sketch asks for something that this
+   version can not compute (pointer into the sketch). */
+enum err fit_evaluate(struct scorecard *out, const struct fit_request *request, struct arena *arena,
+                      struct error *e) MUST_CHECK;
+
+/* Order of scorecards in an answer: verdict, priced by cost per successful request, unpriced by GPUs and name.
+   < 0: a before b. Names break ties. */
+int fit_compare(const struct scorecard *a, const char *name_a, const struct scorecard *b, const char *name_b);
+
+#endif

@@ -1,0 +1,314 @@
+/* Figures of the best candidate, in the scorecard's order. */
+#include "core/scorecard.h"
+
+#include "core/parallel.h"
+#include "core/units.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct percentiles no_percentiles = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};
+
+static void clear_cost(struct scorecard_cost *cost)
+{
+  const double nothing = (double)NAN;
+  *cost = (struct scorecard_cost){nothing, NULL,    nothing, nothing, nothing, nothing,
+                                  nothing, nothing, nothing, nothing, nothing, nothing};
+}
+
+void scorecard_clear(struct scorecard *card)
+{
+  const double nothing = (double)NAN;
+  memset(card, 0, sizeof *card);
+  card->memory.max_concurrent_sessions = nothing;
+  card->memory.max_context_tokens = nothing;
+  card->memory.headroom_ratio = nothing;
+  card->latency = (struct scorecard_latency){no_percentiles, no_percentiles, no_percentiles, no_percentiles, nothing};
+  card->throughput = (struct scorecard_throughput){nothing, nothing, nothing, nothing, nothing, nothing};
+  card->limits = (struct scorecard_limits){nothing, nothing, nothing, LIMIT_NONE};
+  clear_cost(&card->cost);
+}
+
+void scorecard_add_finding(struct scorecard *card, const char *code, enum severity severity, const char *message,
+                           const struct scorecard_evidence *evidence, size_t count)
+{
+  const size_t most = sizeof card->findings[0].evidence / sizeof card->findings[0].evidence[0];
+  struct scorecard_finding *finding;
+  if (card->finding_count == SCORECARD_FINDINGS_MAX)
+    return;
+  finding = &card->findings[card->finding_count++];
+  finding->code = code;
+  finding->severity = severity;
+  finding->message = message;
+  for (size_t i = 0; i < count && i < most; i++)
+    finding->evidence[finding->evidence_count++] = evidence[i];
+}
+
+static void fill_memory_plan(struct scorecard_memory *memory, const struct memory_plan *plan)
+{
+  memory->usable_bytes = plan->usable_bytes;
+  memory->weights_bytes = plan->weights_bytes;
+  memory->activations_bytes = plan->activations_bytes;
+  memory->runtime_bytes = plan->runtime_bytes;
+  memory->kv_cache_bytes = fmax(0, plan->kv_cache_bytes); /* nothing is left where the rest exceeds the budget */
+}
+
+static double request_tokens(const struct search_input *input)
+{
+  return input->cached_tokens + input->prompt_tokens + input->output_tokens;
+}
+
+/* Per token and per session over all GPUs of a replica; KV heads replicated by tensor parallelism count where they are. */
+static void fill_kv(struct scorecard_memory *memory, const struct search_input *input, const struct layout *layout,
+                    const struct memory_plan *plan)
+{
+  const double gpus = layout->tensor_parallel * layout->pipeline_parallel; /* that hold one sequence */
+  const double session =
+      memory_sequence_bytes(input->model, layout, &input->precision, &input->preset, request_tokens(input));
+  memory->kv_bytes_per_token = plan->kv_growing_per_token_bytes * gpus;
+  if (layout->pipeline_parallel > 1) /* the plan speaks of the largest stage */
+    memory->kv_bytes_per_token *=
+        (double)input->model->layer_count / (parallel_stage_layers(input->model, layout) * layout->pipeline_parallel);
+  memory->kv_bytes_per_session = session * gpus;
+  if (session > 0)
+    memory->max_concurrent_sessions = floor(fmax(0, plan->kv_cache_bytes) / session) * layout->attention_data_parallel;
+}
+
+static void fill_min_gpus(struct scorecard_memory *memory, const struct search_input *input)
+{
+  struct layout layout = {0, 0, 0, 0};
+  memory->min_gpus =
+      memory_min_gpus(&layout, input->model, input->hardware, &input->precision, &input->preset, request_tokens(input));
+  memory->min_gpus_tensor_parallel = layout.tensor_parallel;
+  memory->min_gpus_pipeline_parallel = layout.pipeline_parallel;
+}
+
+static enum bound largest_bound(const double bound_s[BOUND_COUNT])
+{
+  int largest = 0;
+  for (int bound = 1; bound < BOUND_COUNT; bound++)
+    if (bound_s[bound] > bound_s[largest])
+      largest = bound;
+  return (enum bound)largest;
+}
+
+static void fill_phase(struct scorecard_phase *phase, const struct step_time *time, const struct engine *engine,
+                       double time_share_ratio)
+{
+  const double bytes = time->weight_bytes + time->kv_bytes + time->activation_bytes;
+  phase->bound = largest_bound(time->bound_s);
+  phase->time_share_ratio = time_share_ratio;
+  phase->time_s = time->seconds;
+  phase->flops_utilisation_ratio = time->flops_s / time->seconds;
+  phase->bandwidth_utilisation_ratio = bytes / engine->device.bandwidth_bytes_s / time->seconds;
+  phase->communication_share_ratio = time->bound_s[BOUND_INTERCONNECT] / time->seconds;
+  phase->weights_bytes = time->weight_bytes / engine->layout.pipeline_parallel; /* of one device's stage */
+  phase->kv_bytes = time->kv_bytes / engine->layout.pipeline_parallel;
+  for (int bound = 0; bound < BOUND_COUNT; bound++)
+    phase->bound_share_ratio[bound] = time->bound_s[bound] / time->seconds;
+}
+
+static void fill_latency(struct scorecard_latency *latency, const struct candidate *best)
+{
+  const struct steady_state *state = &best->state;
+  if (state->is_saturated) /* waiting grows without end: only the step itself has a figure */
+    return;
+  latency->ttft_s.p50 = state->ttft_s;
+  latency->itl_s.p50 = state->itl_s;
+  latency->e2e_s.p50 = best->e2e_median_s;
+  latency->e2e_s.mean = state->e2e_s;
+  latency->queue_s.p50 = state->queue_s;
+  latency->tpot_mean_s = state->tpot_s;
+}
+
+static void fill_throughput(struct scorecard_throughput *throughput, const struct candidate *best,
+                            const struct search_input *input)
+{
+  const struct steady_state *state = &best->state;
+  const double rate = state->is_saturated ? best->capacity_requests_per_s : state->requests_per_s;
+  throughput->requests_per_s = rate * best->replicas;
+  throughput->output_tok_s = throughput->requests_per_s * input->output_tokens;
+  throughput->output_tok_s_per_gpu = throughput->output_tok_s / best->gpus;
+  throughput->output_tok_s_per_user = 1 / state->tpot_s;
+  throughput->mean_batch = state->decode_batch;
+  if (!state->is_saturated)
+    throughput->at_concurrency = state->in_system * best->replicas;
+}
+
+/* What stops the replica at saturation: the batch limit where a larger batch would still raise throughput by over 5 %,
+   else what the steps there wait for. */
+static enum limit first_limit(const struct candidate *best, const struct search_input *input)
+{
+  const double worth = 1.05;
+  const struct steady_load load = {.prompt_tokens = input->prompt_tokens,
+                                   .cached_tokens = input->cached_tokens,
+                                   .output_tokens = input->output_tokens};
+  const double context = input->cached_tokens + input->prompt_tokens + input->output_tokens / 2;
+  static const enum limit of_bound[BOUND_COUNT] = {LIMIT_COMPUTE, LIMIT_MEMORY_BANDWIDTH, LIMIT_INTERCONNECT,
+                                                   LIMIT_LAUNCH_OVERHEAD};
+  struct step_time decode;
+  struct prompt_time prompt;
+  double bound_s[BOUND_COUNT];
+  if (steady_capacity(&best->engine, &load, 2 * best->batch_limit) > worth * best->capacity_requests_per_s)
+    return best->kv_limits_batch ? LIMIT_KV_CACHE : LIMIT_BATCH;
+  step_decode(&decode, &best->engine, best->batch_limit, context);
+  step_prompt(&prompt, &best->engine, input->prompt_tokens, input->cached_tokens, best->batch_limit, context);
+  for (int bound = 0; bound < BOUND_COUNT; bound++) {
+    const double decode_s = input->output_tokens * decode.bound_s[bound] / best->batch_limit;
+    const double prefill_s = prompt.added_s * prompt.profile.bound_s[bound] / prompt.profile.seconds;
+    bound_s[bound] = decode_s + prefill_s;
+  }
+  return of_bound[largest_bound(bound_s)];
+}
+
+static void fill_limits(struct scorecard_limits *limits, const struct candidate *best, const struct search_input *input)
+{
+  limits->knee_requests_per_s = best->knee_requests_per_s;
+  limits->margin_to_knee_ratio = best->margin_to_knee_ratio;
+  limits->saturation_requests_per_s = best->capacity_requests_per_s * best->replicas;
+  limits->first_limit = first_limit(best, input);
+}
+
+/* Shares of the bill: the fleet's time by what it waits for, idle time apart; memory time is divided by the bytes moved. */
+static void fill_bill(struct scorecard_cost *cost, const struct steady_state *state)
+{
+  const double busy = 1 - state->idle_ratio;
+  const double moved = state->decode.weight_bytes + state->decode.activation_bytes + state->decode.kv_bytes;
+  double share[BOUND_COUNT];
+  for (int bound = 0; bound < BOUND_COUNT; bound++)
+    share[bound] =
+        busy * (state->prefill_share_ratio * state->prompt.profile.bound_s[bound] / state->prompt.profile.seconds +
+                state->decode_share_ratio * state->decode.bound_s[bound] / state->decode.seconds);
+  cost->by_bound_compute = share[BOUND_COMPUTE];
+  cost->by_bound_kv_cache = share[BOUND_MEMORY_BANDWIDTH] * state->decode.kv_bytes / moved;
+  cost->by_bound_weights = share[BOUND_MEMORY_BANDWIDTH] - cost->by_bound_kv_cache;
+  cost->by_bound_interconnect = share[BOUND_INTERCONNECT];
+  cost->by_bound_launch = share[BOUND_LAUNCH_OVERHEAD];
+  cost->by_bound_idle = state->idle_ratio;
+}
+
+static void fill_cost(struct scorecard *card, const struct candidate *best, const struct search_input *input)
+{
+  const double all_succeed = 1;
+  fill_bill(&card->cost, &best->state);
+  cost_fleet(&card->cost, &input->price, best->gpus_billed, card->throughput.requests_per_s,
+             card->throughput.output_tok_s, all_succeed);
+}
+
+static const char *launch_command(const struct candidate *best, const struct search_input *input, struct arena *arena)
+{
+  const struct preset *preset = &best->engine.preset;
+  const unsigned tp = best->layout.tensor_parallel, pp = best->layout.pipeline_parallel;
+  const bool is_fp8_kv = precision_element_bytes(input->precision.kv_cache) < 2;
+  if (strcmp(preset->runtime, "vllm") == 0)
+    return arena_printf(arena,
+                        "vllm serve %s --tensor-parallel-size %u --pipeline-parallel-size %u --max-num-seqs %u "
+                        "--max-num-batched-tokens %u --gpu-memory-utilization %.3g%s",
+                        input->model->name, tp, pp, preset->max_batch, preset->max_batched_tokens,
+                        preset->memory_fraction_ratio, is_fp8_kv ? " --kv-cache-dtype fp8" : "");
+  if (strcmp(preset->runtime, "sglang") == 0)
+    return arena_printf(arena,
+                        "python3 -m sglang.launch_server --model-path %s --tp-size %u --pp-size %u "
+                        "--max-running-requests %u --chunked-prefill-size %u --mem-fraction-static %.3g%s",
+                        input->model->name, tp, pp, preset->max_batch, preset->max_batched_tokens,
+                        preset->memory_fraction_ratio, is_fp8_kv ? " --kv-cache-dtype fp8_e4m3" : "");
+  if (strcmp(preset->runtime, "tensorrt-llm") == 0)
+    return arena_printf(arena, "trtllm-serve %s --tp_size %u --pp_size %u --max_batch_size %u --max_num_tokens %u",
+                        input->model->name, tp, pp, preset->max_batch, preset->max_batched_tokens);
+  return arena_printf(arena, "%s --model %s --tensor-parallel-size %u", preset->runtime, input->model->name, tp);
+}
+
+static enum err fill_configuration(struct scorecard *card, const struct candidate *best,
+                                   const struct search_input *input, struct arena *arena, struct error *e)
+{
+  struct scorecard_configuration *configuration = &card->configuration;
+  configuration->tensor_parallel = best->layout.tensor_parallel;
+  configuration->pipeline_parallel = best->layout.pipeline_parallel;
+  configuration->expert_parallel = best->layout.expert_parallel;
+  configuration->attention_data_parallel = best->layout.attention_data_parallel;
+  configuration->replicas = best->replicas;
+  configuration->gpus = best->gpus;
+  configuration->gpus_billed = best->gpus_billed;
+  configuration->max_batch = best->engine.preset.max_batch;
+  configuration->launch = launch_command(best, input, arena);
+  if (configuration->launch == NULL)
+    return error_set(e, ERR_LIMIT, "", "the evaluation needs more memory than allowed");
+  return ERR_OK;
+}
+
+static void fill_targets(struct scorecard *card, const struct candidate *best, const struct search_input *input)
+{
+  const bool is_saturated = best->state.is_saturated;
+  const struct target_figures figures = {
+      .ttft_s = is_saturated ? (double)INFINITY : best->state.ttft_s,
+      .itl_s = best->state.itl_s,
+      .tpot_s = best->state.tpot_s,
+      .e2e_s = is_saturated ? (double)INFINITY : best->e2e_median_s,
+      .max_context_tokens = best->max_context_tokens,
+      .per_successful_request_usd = card->cost.per_successful_request_usd,
+      .per_million_output_tokens_usd = card->cost.per_million_output_tokens_usd,
+      .monthly_usd = card->cost.monthly_usd,
+      .success_rate_ratio = (double)NAN,
+      .margin_to_knee_ratio = best->margin_to_knee_ratio,
+  };
+  card->target_count = targets_list(card->targets, &input->workload->targets, &figures);
+}
+
+static void find_capacity(struct scorecard *card)
+{
+  const struct scorecard_evidence evidence[] = {
+      {"usable_gib", card->memory.usable_bytes / GIB},           {"weights_gib", card->memory.weights_bytes / GIB},
+      {"activations_gib", card->memory.activations_bytes / GIB}, {"runtime_gib", card->memory.runtime_bytes / GIB},
+      {"kv_cache_gib", card->memory.kv_cache_bytes / GIB},       {"min_gpus", card->memory.min_gpus}};
+  const char *code = no_fit_reason_name(card->no_fit_reason);
+  if (card->no_fit_reason == NO_FIT_WEIGHTS_EXCEED_MEMORY || card->no_fit_reason == NO_FIT_NO_ROOM_FOR_KV_CACHE)
+    scorecard_add_finding(card, code, SEVERITY_CRITICAL, card->no_fit_detail, evidence, 6);
+}
+
+static void find_price(struct scorecard *card)
+{
+  if (isnan(card->cost.usd_per_gpu_hour))
+    scorecard_add_finding(card, "no_price", SEVERITY_WARNING,
+                          "no price is known for this profile under the sketch's constraints: cost is null, not 0",
+                          NULL, 0);
+}
+
+enum err scorecard_fill(struct scorecard *card, const struct search_result *result, const struct search_input *input,
+                        struct arena *arena, struct error *e)
+{
+  const struct candidate *best = &result->best;
+  enum err err;
+  card->verdict = result->fits ? VERDICT_FIT : VERDICT_NO_FIT;
+  card->no_fit_reason = result->reason;
+  if (!result->fits && (card->no_fit_detail = arena_printf(arena, "%s", result->detail)) == NULL)
+    return error_set(e, ERR_LIMIT, "", "the evaluation needs more memory than allowed");
+  fill_min_gpus(&card->memory, input);
+  card->cost.usd_per_gpu_hour = input->price.usd_per_gpu_hour;
+  card->cost.price_basis = input->price.basis;
+  if (!result->has_candidate) {
+    if (result->has_tightest) {
+      fill_memory_plan(&card->memory, &result->tightest);
+      fill_kv(&card->memory, input, &result->tightest_layout, &result->tightest);
+    }
+    find_capacity(card);
+    find_price(card);
+    return ERR_OK;
+  }
+  card->has_configuration = true;
+  card->has_latency = true;
+  if ((err = fill_configuration(card, best, input, arena, e)) != ERR_OK)
+    return err;
+  fill_memory_plan(&card->memory, &best->memory);
+  fill_kv(&card->memory, input, &best->layout, &best->memory);
+  card->memory.max_context_tokens = best->max_context_tokens;
+  fill_phase(&card->prefill, &best->state.prompt.profile, &best->engine, best->state.prefill_share_ratio);
+  fill_phase(&card->decode, &best->state.decode, &best->engine, best->state.decode_share_ratio);
+  fill_latency(&card->latency, best);
+  fill_throughput(&card->throughput, best, input);
+  fill_limits(&card->limits, best, input);
+  fill_cost(card, best, input);
+  fill_targets(card, best, input);
+  find_price(card);
+  card->constants_provenance = best->engine.device.provenance;
+  return ERR_OK;
+}

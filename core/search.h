@@ -1,0 +1,62 @@
+/* The search for the best configuration of one model on one profile: tensor-parallel degrees × replicas (the smallest
+   search; pipeline, expert and attention data parallelism are taken from the sketch). Deterministic: ties go to fewer
+   GPUs, then more headroom. Pure functions; nothing is allocated. */
+#ifndef FITD_CORE_SEARCH_H
+#define FITD_CORE_SEARCH_H
+
+#include "core/cost.h"
+#include "core/memory.h"
+#include "core/steady.h"
+#include "core/targets.h"
+
+struct search_input {
+  const struct workload *workload;
+  const struct model *model;
+  const struct hardware *hardware;
+  struct model_precision precision; /* as served */
+  struct preset preset;
+  struct price price;
+  double prompt_tokens, cached_tokens, output_tokens; /* means; cached: prefix found in the cache */
+  double median_output_tokens;
+};
+
+/* One configuration, evaluated. */
+struct candidate {
+  struct layout layout;
+  unsigned replicas, gpus, gpus_billed;
+  struct engine engine;
+  struct memory_plan memory;
+  double batch_limit; /* sequences a replica can run */
+  bool kv_limits_batch;
+  struct steady_state state;      /* of one replica */
+  double capacity_requests_per_s; /* of one replica */
+  double knee_requests_per_s;     /* of the fleet; NaN without latency targets */
+  double margin_to_knee_ratio;    /* NaN without a knee */
+  double e2e_median_s;
+  double max_context_tokens;
+  double usd_per_request; /* NaN without a price */
+  double worst_excess;    /* over decided targets; ≤ 0 = all met */
+  bool is_within_quota;
+};
+
+struct search_result {
+  bool has_candidate; /* some layout holds weights and a request */
+  struct candidate best;
+  bool fits;
+  /* why nothing was a candidate */
+  enum no_fit_reason reason;
+  char detail[256];
+  struct memory_plan tightest; /* memory of the last layout that did not hold it; for the scorecard */
+  struct layout tightest_layout;
+  bool has_tightest;
+};
+
+/* ERR_CANCELLED when `stop` says so. */
+enum err search_best(struct search_result *out, const struct search_input *input, bool (*stop)(void *cls),
+                     void *stop_cls, struct error *e) MUST_CHECK;
+
+/* Evaluates a fleet of `replicas` like the candidate's at `scale` times the sketch's load; used for the knee. */
+void search_state_at(struct steady_state *out, const struct search_input *input, const struct candidate *candidate,
+                     unsigned replicas, double scale);
+
+#endif

@@ -1,0 +1,222 @@
+/* Steady state by fixed point: the batch a request sees gives its time, its time and the rate give the batch. */
+#include "core/steady.h"
+
+#include <math.h>
+#include <string.h>
+
+static double mean_context(const struct steady_load *load)
+{
+  return load->cached_tokens + load->prompt_tokens + load->output_tokens / 2;
+}
+
+/* A running sequence holds its prompt and, on average over its life, part of its output; engines that reserve hold all of
+   it (STEPMODEL §4). The block that is half full is rounded up inside memory_sequence_bytes. */
+double steady_kv_batch(const struct engine *engine, const struct memory_plan *memory, double prompt_tokens,
+                       double output_tokens)
+{
+  const double held = prompt_tokens + engine->preset.kv_reserve_output_ratio * output_tokens;
+  const double sequence =
+      memory_sequence_bytes(engine->model, &engine->layout, &engine->precision, &engine->preset, held);
+  return sequence > 0 ? fmax(0, memory->kv_cache_bytes / sequence) : (double)INFINITY;
+}
+
+double steady_batch_limit(bool *is_kv, const struct engine *engine, const struct memory_plan *memory,
+                          double prompt_tokens, double output_tokens)
+{
+  const double ranks = engine->layout.attention_data_parallel;
+  const double by_kv = steady_kv_batch(engine, memory, prompt_tokens, output_tokens);
+  const double by_setting = engine->preset.max_batch;
+  *is_kv = by_kv < by_setting + 1; /* a setting that uses the pool up is the pool's limit */
+  return ranks * fmin(by_kv, by_setting);
+}
+
+/* Engine time of one request that shares its steps with batch - 1 others, all alike: osl·s(B) + B·P. */
+static double service_s(struct step_time *decode, double *added_s, const struct engine *engine,
+                        const struct steady_load *load, double batch)
+{
+  step_decode(decode, engine, batch, mean_context(load));
+  *added_s = step_prompt_added_s(engine, decode, load->prompt_tokens, load->cached_tokens, batch, mean_context(load));
+  return load->output_tokens * decode->seconds + batch * *added_s;
+}
+
+double steady_capacity(const struct engine *engine, const struct steady_load *load, double batch_limit)
+{
+  struct step_time decode;
+  double added_s;
+  const double batch = fmax(1, batch_limit);
+  return batch / service_s(&decode, &added_s, engine, load, batch);
+}
+
+/* Time from sending to the first token, waiting for a slot excluded. The engine is busy with others with probability
+   `busy`; then the request waits for the rest of the running step and the scheduler's look-ahead, and for prompts before
+   it (M/D/1 on prefill work). Each chunk rides in a step that carries the decodes too. SERVING §2, §6. */
+static double first_token_s(double *queue_s, const struct engine *engine, const struct steady_state *state, double busy,
+                            double prefill_load, double batch)
+{
+  const struct preset *preset = &engine->preset;
+  const double steps_waited =
+      0.5 + preset->look_ahead_steps + (preset->recv_interval_steps - 1) / 2.0 + preset->batch_wait_steps;
+  const double prompt_host_s = step_prompt_host_s(engine, state->prompt.chunks);
+  const double prefill_s =
+      batch > 1 ? state->prompt.added_s + state->prompt.chunks * state->decode.seconds : state->prompt.alone_s;
+  const double others_s = prefill_load / (2 * (1 - prefill_load)) * (state->prompt.added_s + prompt_host_s);
+  *queue_s = busy * steps_waited * state->tpot_s + others_s;
+  return preset->server_constant_s + *queue_s + prefill_s + prompt_host_s;
+}
+
+/* Times at the step and prompt costs already in *out, when prompts of others arrive at a rate. Decodes slow down by the
+   share of time that prefill takes; a share of one stands for a system that only prefills. */
+static void set_times(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
+                      double batch, double others_per_s, double busy)
+{
+  const double most_prefill = 1 - 1e-9;
+  const double prefill_load = fmin(most_prefill, others_per_s * out->prompt.added_s);
+  out->tpot_s = out->decode.seconds / (1 - prefill_load);
+  out->itl_s = out->tpot_s;
+  out->ttft_s = first_token_s(&out->queue_s, engine, out, busy, prefill_load, batch);
+  out->e2e_s = out->ttft_s + (load->output_tokens - 1) * out->tpot_s;
+}
+
+static double decoding(const struct steady_state *state, const struct steady_load *load, double requests_per_s)
+{
+  return requests_per_s * load->output_tokens * state->tpot_s;
+}
+
+/* A Poisson arrival finds the time-average number of others (PASTA) and adds itself; with even spacing there is no such
+   crowding beyond the mean. */
+static void solve_open(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
+                       double rate, double batch_limit)
+{
+  double batch = 1;
+  for (int i = 0; i < 60; i++) {
+    const double busy = 1 - exp(-fmax(0, out->decode_batch));
+    double next;
+    (void)service_s(&out->decode, &out->prompt.added_s, engine, load, batch);
+    set_times(out, engine, load, batch, rate, busy);
+    out->decode_batch = decoding(out, load, rate);
+    next = fmin(batch_limit, load->is_poisson ? 1 + out->decode_batch : fmax(1, out->decode_batch));
+    if (fabs(next - batch) <= 1e-4 * batch)
+      break;
+    batch = 0.5 * (batch + next);
+  }
+  out->requests_per_s = rate;
+}
+
+/* Rate of `running` users whose steps and prompts cost what *out says: rate · e2e(rate) = users, and the left side grows with
+   the rate, so bisection finds it. Others are the users but oneself (arrival theorem). */
+static double closed_rate(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
+                          double running, double batch)
+{
+  const double others = fmax(0, (running - 1) / running);
+  const double busy = fmin(1, fmax(0, running - 1));
+  double low = 0, high;
+  set_times(out, engine, load, batch, 0, busy);
+  high = running / out->e2e_s;
+  for (int i = 0; i < 50; i++) {
+    const double middle = (low + high) / 2;
+    set_times(out, engine, load, batch, middle * others, busy);
+    if (middle * out->e2e_s < running)
+      low = middle;
+    else
+      high = middle;
+  }
+  set_times(out, engine, load, batch, low * others, busy);
+  return low;
+}
+
+static void solve_closed(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
+                         double batch_limit)
+{
+  const double running = fmin(load->users, fmax(1, batch_limit));
+  const double others = fmax(0, (running - 1) / running);
+  double batch = fmax(1, running);
+  for (int i = 0; i < 60; i++) {
+    double next;
+    (void)service_s(&out->decode, &out->prompt.added_s, engine, load, batch);
+    out->requests_per_s = closed_rate(out, engine, load, running, batch);
+    next = fmin(fmax(1, running), 1 + others * decoding(out, load, out->requests_per_s));
+    if (fabs(next - batch) <= 1e-5 * batch)
+      break;
+    batch = 0.5 * (batch + next);
+  }
+}
+
+/* Users beyond the batch limit wait for a slot: by Little's law their time in the system is users / rate. */
+static void add_slot_wait(struct steady_state *out, double users)
+{
+  const double in_system_s = users / out->requests_per_s;
+  const double wait_s = in_system_s - out->e2e_s;
+  if (wait_s <= 0)
+    return;
+  out->queue_s += wait_s;
+  out->ttft_s += wait_s;
+  out->e2e_s += wait_s;
+}
+
+static void fill_shares(struct steady_state *out, const struct steady_load *load)
+{
+  const double batch = fmax(1, out->decode_batch);
+  const double prefill_s = out->prompt.added_s;
+  const double decode_s = load->output_tokens * out->decode.seconds / batch;
+  out->prefill_share_ratio = prefill_s / (prefill_s + decode_s);
+  out->decode_share_ratio = 1 - out->prefill_share_ratio;
+}
+
+/* A replica is a queue with as many servers as sequences run at once: Sakasegawa's approximation of the wait for a slot,
+   halved because service times are nearly constant (M/D/c); exact for one server. */
+static void add_slot_queue(struct steady_state *out, double utilisation, double capacity, double batch_limit)
+{
+  const double servers = fmax(1, floor(batch_limit));
+  const double exponent = sqrt(2 * (servers + 1)) - 1;
+  const double wait_s = 0.5 * pow(utilisation, exponent) / (1 - utilisation) / capacity;
+  out->queue_s += wait_s;
+  out->ttft_s += wait_s;
+  out->e2e_s += wait_s;
+}
+
+/* Poisson number in the system: e^-n of the time there is none; below a billionth it is never. */
+static double idle_ratio(double in_system)
+{
+  const double idle = exp(-in_system);
+  return idle < 1e-9 ? 0 : idle;
+}
+
+/* Beyond capacity the queue has no steady state: the figures are those just below it. */
+static void evaluate_open(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
+                          double batch_limit, double capacity)
+{
+  const double most = 1 - 1e-6;
+  const double rate = fmin(load->requests_per_s, most * capacity);
+  out->is_saturated = load->requests_per_s >= capacity;
+  solve_open(out, engine, load, rate, batch_limit);
+  if (load->is_poisson)
+    add_slot_queue(out, rate / capacity, capacity, batch_limit);
+  out->utilisation_ratio = load->requests_per_s / capacity;
+  out->idle_ratio = idle_ratio(out->requests_per_s * out->e2e_s);
+}
+
+static void evaluate_closed(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
+                            double batch_limit, double capacity)
+{
+  solve_closed(out, engine, load, batch_limit);
+  out->requests_per_s = fmin(out->requests_per_s, capacity);
+  add_slot_wait(out, load->users);
+  out->utilisation_ratio = out->requests_per_s / capacity;
+}
+
+void steady_evaluate(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
+                     double batch_limit)
+{
+  const double capacity = steady_capacity(engine, load, batch_limit);
+  memset(out, 0, sizeof *out);
+  step_prompt(&out->prompt, engine, load->prompt_tokens, load->cached_tokens, 1, mean_context(load));
+  if (load->kind == LOAD_CLOSED)
+    evaluate_closed(out, engine, load, batch_limit, capacity);
+  else
+    evaluate_open(out, engine, load, batch_limit, capacity);
+  out->decode_batch = fmin(batch_limit, decoding(out, load, out->requests_per_s));
+  if (load->kind == LOAD_CLOSED)
+    out->decode_batch = fmin(out->decode_batch, load->users);
+  out->in_system = out->requests_per_s * out->e2e_s;
+  fill_shares(out, load);
+}

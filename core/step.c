@@ -1,0 +1,248 @@
+/* s(B) = G + .95·A + .90·E + .80·C + .75·F + .50·F_experts + c_layer·layers + c_experts·expert layers + a + b·B, with G
+   linear work, A attention, E experts, C collectives, F kernel floors. STEPMODEL §3. */
+#include "core/step.h"
+
+#include "core/units.h"
+
+#include <math.h>
+#include <string.h>
+
+const struct step_constants step_constants_default = {
+#define STEP(name, unit, value, spread, sentence) .name = (value),
+#include "core/step.def"
+#undef STEP
+};
+
+/* Per-layer costs that no operator explains. */
+static double unexplained_layers_s(const struct engine *engine)
+{
+  const struct model *model = engine->model;
+  const struct step_constants *constants = &engine->constants;
+  const double layer_us = engine->preset.is_old_engine ? constants->layer_old_us : constants->layer_us;
+  double microseconds = layer_us * model->layer_count;
+  for (unsigned kind = 0; kind < model->layer_kind_count; kind++) {
+    const struct layer *layer = &model->layers[kind];
+    const double count = engine->layers_of_kind[kind];
+    if (layer->feed_forward.kind == FEED_FORWARD_MOE)
+      microseconds += constants->experts_layer_us * count;
+    if (layer->attention.index_top_k != 0)
+      microseconds += constants->indexer_layer_us * count;
+  }
+  return microseconds * US;
+}
+
+/* Without graphs the host launches every kernel: it is the longer of host and device that counts (TP4 = TP8 in eager
+   engines of 2023). STEPMODEL §3. */
+static double eager_host_s(const struct engine *engine)
+{
+  const enum hardware_family family = engine->hardware->family;
+  const bool is_old_host = family == HARDWARE_AMPERE_DC || family == HARDWARE_AMPERE_RTX || family == HARDWARE_VOLTA;
+  const double layer_us = is_old_host ? engine->constants.eager_ampere_us : engine->constants.eager_us;
+  return engine->preset.is_eager ? layer_us * US * engine->model->layer_count : 0;
+}
+
+struct engine step_engine_with(const struct step_constants *constants, const struct model *model,
+                               const struct hardware *hardware, const struct layout *layout,
+                               const struct model_precision *precision, enum precision activations,
+                               const struct preset *preset)
+{
+  struct engine engine = {.model = model, .hardware = hardware, .layout = *layout, .precision = *precision};
+  engine.constants = *constants;
+  engine.preset = *preset;
+  engine.device = timing_device(hardware, &engine.precision, activations);
+  for (unsigned i = 0; i < model->layer_count; i++)
+    engine.layers_of_kind[model->layer_order[i]]++;
+  engine.layers_s = unexplained_layers_s(&engine);
+  engine.eager_s = eager_host_s(&engine);
+  return engine;
+}
+
+struct engine step_engine(const struct model *model, const struct hardware *hardware, const struct layout *layout,
+                          const struct model_precision *precision, enum precision activations,
+                          const struct preset *preset)
+{
+  return step_engine_with(&step_constants_default, model, hardware, layout, precision, activations, preset);
+}
+
+static double scale_of(enum operator_group group, const struct step_constants *constants)
+{
+  switch (group) {
+  case OPERATOR_ATTENTION: return constants->scale_attention;
+  case OPERATOR_EXPERTS: return constants->scale_experts;
+  case OPERATOR_STATE: return constants->scale_state;
+  case OPERATOR_COLLECTIVE: return constants->scale_collective;
+  case OPERATOR_LINEAR:
+  case OPERATOR_ELEMENTWISE:
+  case OPERATOR_HEAD:
+  case OPERATOR_GROUP_COUNT: break;
+  }
+  return constants->scale_linear;
+}
+
+static double floor_scale_of(enum operator_group group, const struct step_constants *constants)
+{
+  if (group == OPERATOR_HEAD)
+    return 1.0; /* not fused with anything */
+  return group == OPERATOR_EXPERTS ? constants->scale_experts_floor : constants->scale_floor;
+}
+
+/* Floors are launches, but a collective's floor is the latency of its link. */
+static void add_floor(struct step_time *out, const struct op *op, double count, const struct step_constants *constants)
+{
+  if (op->group == OPERATOR_COLLECTIVE) {
+    const double latency_s = count * constants->scale_collective * op->floor_s;
+    out->group_s[op->group] += latency_s;
+    out->bound_s[BOUND_INTERCONNECT] += latency_s;
+  } else {
+    const double floor_s = count * floor_scale_of(op->group, constants) * op->floor_s;
+    out->floors_s += floor_s;
+    out->bound_s[BOUND_LAUNCH_OVERHEAD] += floor_s;
+  }
+}
+
+static void add_operators(struct step_time *out, const struct engine *engine, struct op *ops, size_t n, double count)
+{
+  for (size_t i = 0; i < n; i++) {
+    struct op *op = &ops[i];
+    double work_s;
+    timing_apply(op, &engine->device);
+    work_s = count * scale_of(op->group, &engine->constants) * op->work_s;
+    out->group_s[op->group] += work_s;
+    out->bound_s[op->bound] += work_s;
+    add_floor(out, op, count, &engine->constants);
+    if (op->flops > 0)
+      out->flops_s += count * op->flops / timing_peak_flops(op, &engine->device);
+    out->weight_bytes += count * op->weight_bytes;
+    out->kv_bytes += count * op->kv_bytes;
+    out->activation_bytes += count * op->activation_bytes;
+  }
+}
+
+static void add_fixed(struct step_time *out, const struct engine *engine, double batch)
+{
+  const struct step_constants *constants = &engine->constants;
+  const double sequence_us = engine->preset.is_old_engine ? constants->sequence_old_us : constants->sequence_us;
+  out->layers_s = engine->layers_s;
+  out->sequences_s = sequence_us * US * batch;
+  out->fixed_s = constants->step_us * US;
+  out->bound_s[BOUND_LAUNCH_OVERHEAD] += out->layers_s + out->sequences_s + out->fixed_s;
+}
+
+/* Device and host overlap: a 4-norm of the two, near the larger. What the host adds is launch overhead. */
+static void add_eager(struct step_time *out, const struct engine *engine)
+{
+  const double device_s = out->seconds;
+  const double ratio = engine->eager_s / device_s;
+  if (engine->eager_s <= 0)
+    return;
+  out->seconds = device_s * pow(1 + ratio * ratio * ratio * ratio, 0.25);
+  out->eager_s = out->seconds - device_s;
+  out->bound_s[BOUND_LAUNCH_OVERHEAD] += out->eager_s;
+}
+
+void step_time(struct step_time *out, const struct engine *engine, const struct step_shape *shape, double batch)
+{
+  const struct model *model = engine->model;
+  struct op ops[OPERATORS_LAYER_MAX];
+  size_t n;
+  memset(out, 0, sizeof *out);
+  for (unsigned kind = 0; kind < model->layer_kind_count; kind++) {
+    n = operators_of_layer(ops, model, &model->layers[kind], &engine->precision, &engine->layout, shape);
+    add_operators(out, engine, ops, n, engine->layers_of_kind[kind]);
+  }
+  n = operators_of_head(ops, model, &engine->precision, &engine->layout, shape);
+  add_operators(out, engine, ops, n, 1);
+  add_fixed(out, engine, batch);
+  for (int bound = 0; bound < BOUND_COUNT; bound++)
+    out->seconds += out->bound_s[bound];
+  add_eager(out, engine);
+}
+
+/* Sequences of one attention rank in one step: pipeline stages work on their own part of the batch. STEPMODEL §1.3. */
+static double rank_sequences(const struct engine *engine, double batch)
+{
+  return batch / engine->layout.attention_data_parallel / engine->layout.pipeline_parallel;
+}
+
+void step_decode(struct step_time *out, const struct engine *engine, double batch, double context_tokens)
+{
+  const struct step_shape shape = {.decode_sequences = rank_sequences(engine, batch),
+                                   .decode_context_tokens = context_tokens};
+  step_time(out, engine, &shape, batch);
+}
+
+static void accumulate(struct step_time *sum, const struct step_time *part)
+{
+  sum->seconds += part->seconds;
+  for (int bound = 0; bound < BOUND_COUNT; bound++)
+    sum->bound_s[bound] += part->bound_s[bound];
+  for (int group = 0; group < OPERATOR_GROUP_COUNT; group++)
+    sum->group_s[group] += part->group_s[group];
+  sum->floors_s += part->floors_s;
+  sum->layers_s += part->layers_s;
+  sum->sequences_s += part->sequences_s;
+  sum->fixed_s += part->fixed_s;
+  sum->eager_s += part->eager_s;
+  sum->flops_s += part->flops_s;
+  sum->weight_bytes += part->weight_bytes;
+  sum->kv_bytes += part->kv_bytes;
+  sum->activation_bytes += part->activation_bytes;
+}
+
+/* Whole prompts go in one step when the engine does not chunk. */
+static double chunk_tokens(const struct engine *engine, double prompt_tokens)
+{
+  return engine->preset.has_chunked_prefill ? fmin(prompt_tokens, engine->preset.max_batched_tokens) : prompt_tokens;
+}
+
+static struct step_shape chunk_shape(double prompt_tokens, double past_tokens, double left, double chunk)
+{
+  const struct step_shape shape = {.prefill_tokens = fmin(left, chunk),
+                                   .prefill_past_tokens = past_tokens + prompt_tokens - left,
+                                   .prefill_sequences = 1};
+  return shape;
+}
+
+double step_prompt_host_s(const struct engine *engine, double chunks)
+{
+  double layer_us = engine->constants.prefill_layer_us;
+  if (engine->preset.memory_rule == MEMORY_RULE_TENSORRT)
+    layer_us = engine->constants.prefill_layer_trt_us;
+  else if (engine->preset.memory_rule == MEMORY_RULE_SGLANG)
+    layer_us = engine->constants.prefill_layer_sglang_us;
+  return layer_us * US * engine->model->layer_count * chunks;
+}
+
+double step_prompt_added_s(const struct engine *engine, const struct step_time *decode, double prompt_tokens,
+                           double past_tokens, double batch, double context_tokens)
+{
+  const double chunk = chunk_tokens(engine, prompt_tokens);
+  const double parts = engine->layout.attention_data_parallel * engine->layout.pipeline_parallel;
+  double added_s = 0;
+  struct step_time step;
+  for (double left = prompt_tokens; left > 0; left -= chunk) {
+    struct step_shape shape = chunk_shape(prompt_tokens, past_tokens, left, chunk);
+    shape.decode_sequences = rank_sequences(engine, batch);
+    shape.decode_context_tokens = context_tokens;
+    step_time(&step, engine, &shape, batch);
+    added_s += fmax(0, step.seconds - decode->seconds) / parts;
+  }
+  return engine->constants.scale_prefill * added_s;
+}
+
+void step_prompt(struct prompt_time *out, const struct engine *engine, double prompt_tokens, double past_tokens,
+                 double batch, double context_tokens)
+{
+  const double chunk = chunk_tokens(engine, prompt_tokens);
+  struct step_time decode, step;
+  memset(out, 0, sizeof *out);
+  step_decode(&decode, engine, batch, context_tokens);
+  out->added_s = step_prompt_added_s(engine, &decode, prompt_tokens, past_tokens, batch, context_tokens);
+  for (double left = prompt_tokens; left > 0; left -= chunk) {
+    const struct step_shape shape = chunk_shape(prompt_tokens, past_tokens, left, chunk);
+    step_time(&step, engine, &shape, 1);
+    accumulate(&out->profile, &step);
+    out->chunks++;
+  }
+  out->alone_s = out->profile.seconds;
+}

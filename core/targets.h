@@ -1,0 +1,32 @@
+/* Judging figures against a sketch's targets. Closed form: a percentile above the median is decided only where the median
+   already misses it. Pure functions. */
+#ifndef FITD_CORE_TARGETS_H
+#define FITD_CORE_TARGETS_H
+
+#include "core/fit.h"
+
+/* The figures that targets speak of; seconds inside, NaN = not known at this depth. */
+struct target_figures {
+  double ttft_s, itl_s, tpot_s, e2e_s; /* medians */
+  double max_context_tokens;
+  double per_successful_request_usd, per_million_output_tokens_usd, monthly_usd;
+  double success_rate_ratio;
+  double margin_to_knee_ratio;
+};
+
+/* Lists every target of the sketch with what is known about it; returns their number. */
+size_t targets_list(struct scorecard_target list[SCORECARD_TARGETS_MAX], const struct workload_targets *targets,
+                    const struct target_figures *figures);
+
+/* Largest relative excess over the limits that are decided: ≤ 0 when all of them are met. */
+double targets_worst_excess(const struct scorecard_target *list, size_t count);
+
+/* The same over latency limits alone: what the knee and the number of replicas depend on. */
+double targets_latency_excess(const struct workload_targets *targets, double ttft_s, double itl_s, double tpot_s,
+                              double e2e_s);
+bool targets_have_latency(const struct workload_targets *targets);
+
+/* Interactive limits that steer the choice when a sketch states none (TTFT p99 2 s, ITL p99 100 ms). */
+struct workload_targets targets_preset(void);
+
+#endif
