@@ -1,0 +1,301 @@
+/* The catalogue: models, profiles and workloads by name, each with revisions that are never rewritten. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "storage/store_int.h"
+
+static const char columns[] =
+    "r.name, r.revision, r.created_at_ms, r.is_builtin, r.alias, r.digest, r.source, r.document";
+
+static const char *kind_name(enum store_catalogue kind)
+{
+  switch (kind) {
+  case STORE_MODEL: return "model";
+  case STORE_PROFILE: return "profile";
+  case STORE_WORKLOAD: return "workload";
+  }
+  assert(false);
+  return "";
+}
+
+void store_document_fini(struct store_document *row)
+{
+  free(row->name);
+  free(row->alias);
+  free(row->digest);
+  free(row->source);
+  free(row->document);
+  *row = (struct store_document){0};
+}
+
+void store_documents_fini(struct store_documents *list)
+{
+  for (size_t i = 0; i < list->count; i++)
+    store_document_fini(&list->rows[i]);
+  free(list->rows);
+  *list = (struct store_documents){0};
+}
+
+uint64_t store_catalogue_version(const struct store *store, enum store_catalogue kind)
+{
+  store_assert(store);
+  return atomic_load(&store->versions[kind]);
+}
+
+/* ---- Writing ---- */
+
+/* The newest revision of a name as far as putting another one cares; revision 0 = the name is new. */
+struct newest {
+  int revision;
+  bool is_builtin;
+  bool is_same; /* its digest is that of the row to be put */
+};
+
+static enum err read_newest(struct newest *out, struct store_tx *tx, enum store_catalogue kind,
+                            const struct store_document *row, struct error *e)
+{
+  struct query q;
+  *out = (struct newest){0};
+  query_begin(&q, tx->connection,
+              "SELECT r.revision, r.is_builtin, r.digest = ?3 FROM catalogue_name AS n "
+              "JOIN catalogue_revision AS r ON r.kind = n.kind AND r.name = n.name "
+              "AND r.revision = n.newest_revision WHERE n.kind = ?1 AND n.name = ?2");
+  query_bind_text(&q, 1, kind_name(kind));
+  query_bind_text(&q, 2, row->name);
+  query_bind_text(&q, 3, row->digest);
+  if (query_row(&q))
+    *out = (struct newest){(int)query_int(&q, 0), query_int(&q, 1) != 0, query_int(&q, 2) != 0};
+  return query_end(&q, e);
+}
+
+static enum err insert_revision(struct store_tx *tx, enum store_catalogue kind, const struct store_document *row,
+                                int revision, struct error *e)
+{
+  struct query q;
+  enum err result;
+  query_begin(&q, tx->connection,
+              "INSERT INTO catalogue_name (kind, name, newest_revision, alias) "
+              "VALUES (?1, ?2, ?3, ?4) ON CONFLICT (kind, name) DO UPDATE "
+              "SET newest_revision = excluded.newest_revision, alias = excluded.alias");
+  query_bind_text(&q, 1, kind_name(kind));
+  query_bind_text(&q, 2, row->name);
+  query_bind_int(&q, 3, revision);
+  query_bind_text(&q, 4, row->alias);
+  result = query_run(&q, e);
+  if (result != ERR_OK)
+    return result;
+  query_begin(&q, tx->connection,
+              "INSERT INTO catalogue_revision (kind, name, revision, created_at_ms, is_builtin, "
+              "alias, digest, source, document) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
+  query_bind_text(&q, 1, kind_name(kind));
+  query_bind_text(&q, 2, row->name);
+  query_bind_int(&q, 3, revision);
+  query_bind_int(&q, 4, row->created_at_ms);
+  query_bind_int(&q, 5, row->is_builtin ? 1 : 0);
+  query_bind_text(&q, 6, row->alias);
+  query_bind_text(&q, 7, row->digest);
+  query_bind_text(&q, 8, row->source);
+  query_bind_text(&q, 9, row->document);
+  result = query_run(&q, e);
+  tx->touched |= 1u << kind;
+  return result;
+}
+
+static enum err refuse_precondition(enum store_catalogue kind, const char *name, int expected, int newest,
+                                    struct error *e)
+{
+  if (newest == 0)
+    return error_set(e, ERR_PRECONDITION, "", "%s %s is not stored, revision %d was expected", kind_name(kind), name,
+                     expected);
+  if (expected == 0)
+    return error_set(e, ERR_PRECONDITION, "", "%s %s exists already (revision %d)", kind_name(kind), name, newest);
+  return error_set(e, ERR_PRECONDITION, "", "%s %s is at revision %d, revision %d was expected", kind_name(kind), name,
+                   newest, expected);
+}
+
+enum err store_document_put(struct store_tx *tx, enum store_catalogue kind, const struct store_document *row,
+                            int expected_revision, int *revision, bool *created, bool *changed, struct error *e)
+{
+  struct newest newest;
+  bool is_change;
+  enum err result = read_newest(&newest, tx, kind, row, e);
+  if (result != ERR_OK)
+    return result;
+  if (expected_revision >= 0 && expected_revision != newest.revision)
+    return refuse_precondition(kind, row->name, expected_revision, newest.revision, e);
+  is_change = newest.revision == 0 || (!newest.is_same && (newest.is_builtin || !row->is_builtin));
+  if (is_change)
+    result = insert_revision(tx, kind, row, newest.revision + 1, e);
+  if (revision != NULL)
+    *revision = newest.revision + (is_change ? 1 : 0);
+  if (created != NULL)
+    *created = newest.revision == 0;
+  if (changed != NULL)
+    *changed = is_change;
+  return result;
+}
+
+enum err store_document_delete(struct store_tx *tx, enum store_catalogue kind, const char *name, struct error *e)
+{
+  static const char *const statements[] = {"DELETE FROM catalogue_revision WHERE kind = ?1 AND name = ?2",
+                                           "DELETE FROM catalogue_name WHERE kind = ?1 AND name = ?2"};
+  enum err result = ERR_OK;
+  for (size_t i = 0; i < 2 && result == ERR_OK; i++) {
+    struct query q;
+    query_begin(&q, tx->connection, statements[i]);
+    query_bind_text(&q, 1, kind_name(kind));
+    query_bind_text(&q, 2, name);
+    result = query_run(&q, e);
+  }
+  if (result == ERR_CONFLICT) /* the foreign keys of scorecard */
+    return error_set(e, result, "", "scorecards in the history refer to %s %s", kind_name(kind), name);
+  if (result == ERR_OK && sqlite3_changes(tx->connection->db) == 0)
+    return error_set(e, ERR_NOT_FOUND, "", "there is no %s %s", kind_name(kind), name);
+  tx->touched |= 1u << kind;
+  return result;
+}
+
+/* ---- Reading ---- */
+
+static void read_row(struct store_document *row, struct query *q)
+{
+  *row = (struct store_document){
+      .name = query_text(q, 0),
+      .revision = (int)query_int(q, 1),
+      .created_at_ms = query_int(q, 2),
+      .is_builtin = query_int(q, 3) != 0,
+      .alias = query_text(q, 4),
+      .digest = query_text(q, 5),
+      .source = query_text(q, 6),
+      .document = query_text(q, 7),
+  };
+}
+
+/* A name beats every alias; among equal aliases a user's document beats a built-in one, then the newer. */
+static const char get_where[] =
+    "FROM catalogue_revision AS r WHERE r.kind = ?1 AND r.name = coalesce("
+    "(SELECT n.name FROM catalogue_name AS n WHERE n.kind = ?1 AND n.name = ?2), "
+    "(SELECT n.name FROM catalogue_name AS n JOIN catalogue_revision AS a ON a.kind = n.kind AND a.name = n.name AND "
+    "a.revision = n.newest_revision WHERE n.kind = ?1 AND n.alias = ?2 AND n.alias <> '' "
+    "ORDER BY a.is_builtin, a.created_at_ms DESC, n.name LIMIT 1)) ";
+static const char newest_of_name[] =
+    "AND r.revision = (SELECT n.newest_revision FROM catalogue_name AS n WHERE n.kind = r.kind AND n.name = r.name)";
+
+enum err store_document_get(struct store *store, struct store_document *out, enum store_catalogue kind,
+                            const char *name, int revision, struct error *e)
+{
+  struct sql_text sql = {.length = 0};
+  struct connection *c;
+  struct query q;
+  bool is_found;
+  enum err result;
+  store_assert(store);
+  *out = (struct store_document){0};
+  sql_append(&sql, "SELECT %s %s%s", columns, get_where, revision == 0 ? newest_of_name : "AND r.revision = ?3");
+  c = readers_take(&store->readers);
+  query_begin(&q, c, sql.text);
+  query_bind_text(&q, 1, kind_name(kind));
+  query_bind_text(&q, 2, name);
+  if (revision != 0)
+    query_bind_int(&q, 3, revision);
+  is_found = query_row(&q);
+  if (is_found)
+    read_row(out, &q);
+  result = query_end(&q, e);
+  readers_give(&store->readers, c);
+  if (result != ERR_OK)
+    store_document_fini(out);
+  else if (!is_found && revision == 0)
+    return error_set(e, ERR_NOT_FOUND, "", "there is no %s %s", kind_name(kind), name);
+  else if (!is_found)
+    return error_set(e, ERR_NOT_FOUND, "", "there is no revision %d of a %s %s", revision, kind_name(kind), name);
+  return result;
+}
+
+static void read_page(struct store_documents *out, struct query *q, size_t limit)
+{
+  while (query_row(q)) {
+    struct store_document *rows;
+    if (out->count == limit) {
+      out->has_more = true;
+      return;
+    }
+    rows = rows_grow(out->rows, out->count, sizeof *rows);
+    if (rows == NULL) {
+      query_out_of_memory(q);
+      return;
+    }
+    out->rows = rows;
+    read_row(&rows[out->count++], q);
+  }
+}
+
+enum err store_document_list(struct store *store, struct store_documents *out, enum store_catalogue kind,
+                             const struct store_page *page, struct error *e)
+{
+  struct sql_text sql = {.length = 0};
+  struct connection *c;
+  struct query q;
+  enum err result;
+  store_assert(store);
+  *out = (struct store_documents){0};
+  sql_append(&sql,
+             "SELECT %s FROM catalogue_name AS n CROSS JOIN catalogue_revision AS r ON r.kind = n.kind AND "
+             "r.name = n.name AND r.revision = n.newest_revision WHERE n.kind = ?1 AND n.name > ?2 "
+             "ORDER BY n.name LIMIT ?3",
+             columns);
+  c = readers_take(&store->readers);
+  query_begin(&q, c, sql.text);
+  query_bind_text(&q, 1, kind_name(kind));
+  query_bind_text(&q, 2, page->after);
+  query_bind_int(&q, 3, (int64_t)page->limit + 1);
+  read_page(out, &q, page->limit);
+  result = query_end(&q, e);
+  readers_give(&store->readers, c);
+  if (result != ERR_OK)
+    store_documents_fini(out);
+  return result;
+}
+
+/* The revision after which the page starts; false: `after` is no number, so there is nothing after it. */
+static bool parse_revision(int64_t *out, const struct store_page *page)
+{
+  char *end = NULL;
+  if (page->after[0] == '\0') {
+    *out = page->ascending ? 0 : INT64_MAX;
+    return true;
+  }
+  *out = strtoll(page->after, &end, 10);
+  return *end == '\0' && *out > 0;
+}
+
+enum err store_document_revisions(struct store *store, struct store_documents *out, enum store_catalogue kind,
+                                  const char *name, const struct store_page *page, struct error *e)
+{
+  struct sql_text sql = {.length = 0};
+  struct connection *c;
+  struct query q;
+  int64_t after;
+  enum err result;
+  store_assert(store);
+  *out = (struct store_documents){0};
+  if (!parse_revision(&after, page))
+    return error_set(e, ERR_INVALID, "", "\"%s\" is no revision number", page->after);
+  sql_append(&sql,
+             "SELECT %s FROM catalogue_revision AS r WHERE r.kind = ?1 AND r.name = ?2 AND r.revision %s ?3 "
+             "ORDER BY r.revision %s LIMIT ?4",
+             columns, page->ascending ? ">" : "<", page->ascending ? "ASC" : "DESC");
+  c = readers_take(&store->readers);
+  query_begin(&q, c, sql.text);
+  query_bind_text(&q, 1, kind_name(kind));
+  query_bind_text(&q, 2, name);
+  query_bind_int(&q, 3, after);
+  query_bind_int(&q, 4, (int64_t)page->limit + 1);
+  read_page(out, &q, page->limit);
+  result = query_end(&q, e);
+  readers_give(&store->readers, c);
+  if (result != ERR_OK)
+    store_documents_fini(out);
+  return result;
+}

@@ -1,0 +1,119 @@
+/* Idempotency keys: the first answer to a request that clients may send again, kept for as long as the caller says. */
+#include <stdlib.h>
+
+#include "storage/store_int.h"
+
+void store_idempotency_fini(struct store_idempotency *row)
+{
+  free(row->key);
+  free(row->caller);
+  free(row->request_digest);
+  free(row->content_type);
+  free(row->headers);
+  free(row->body);
+  *row = (struct store_idempotency){0};
+}
+
+/* Every claim clears away some expired rows, so that the table stays as small as a day of keys. */
+static enum err remove_expired(struct store_tx *tx, const struct store_idempotency *row, int64_t not_before_ms,
+                               struct error *e)
+{
+  struct query q;
+  enum err result;
+  query_begin(&q, tx->connection, "DELETE FROM idempotency_key WHERE key = ?1 AND caller = ?2 AND created_at_ms < ?3");
+  query_bind_text(&q, 1, row->key);
+  query_bind_text(&q, 2, row->caller);
+  query_bind_int(&q, 3, not_before_ms);
+  result = query_run(&q, e);
+  if (result != ERR_OK)
+    return result;
+  query_begin(&q, tx->connection,
+              "DELETE FROM idempotency_key WHERE rowid IN (SELECT rowid FROM idempotency_key "
+              "WHERE created_at_ms < ?1 ORDER BY created_at_ms LIMIT 100)");
+  query_bind_int(&q, 1, not_before_ms);
+  return query_run(&q, e);
+}
+
+enum err store_idempotency_claim(struct store_tx *tx, const struct store_idempotency *row, int64_t not_before_ms,
+                                 struct error *e)
+{
+  struct query q;
+  enum err result = remove_expired(tx, row, not_before_ms, e);
+  if (result != ERR_OK)
+    return result;
+  query_begin(&q, tx->connection,
+              "INSERT INTO idempotency_key (key, caller, request_digest, created_at_ms, status, content_type, headers, "
+              "body) VALUES (?1, ?2, ?3, ?4, 0, '', '', '')");
+  query_bind_text(&q, 1, row->key);
+  query_bind_text(&q, 2, row->caller);
+  query_bind_text(&q, 3, row->request_digest);
+  query_bind_int(&q, 4, row->created_at_ms);
+  result = query_run(&q, e);
+  if (result == ERR_CONFLICT)
+    return error_set(e, result, "", "the idempotency key is in use");
+  return result;
+}
+
+enum err store_idempotency_finish(struct store_tx *tx, const struct store_idempotency *row, struct error *e)
+{
+  struct query q;
+  enum err result;
+  query_begin(&q, tx->connection,
+              "UPDATE idempotency_key SET status = ?3, content_type = ?4, headers = ?5, body = ?6 "
+              "WHERE key = ?1 AND caller = ?2");
+  query_bind_text(&q, 1, row->key);
+  query_bind_text(&q, 2, row->caller);
+  query_bind_int(&q, 3, row->status);
+  query_bind_text(&q, 4, row->content_type);
+  query_bind_text(&q, 5, row->headers);
+  query_bind_text(&q, 6, row->body);
+  result = query_run(&q, e);
+  if (result == ERR_OK && sqlite3_changes(tx->connection->db) == 0)
+    return error_set(e, ERR_NOT_FOUND, "", "the idempotency key is not claimed");
+  return result;
+}
+
+enum err store_idempotency_release(struct store_tx *tx, const char *key, const char *caller, struct error *e)
+{
+  struct query q;
+  query_begin(&q, tx->connection, "DELETE FROM idempotency_key WHERE key = ?1 AND caller = ?2");
+  query_bind_text(&q, 1, key);
+  query_bind_text(&q, 2, caller);
+  return query_run(&q, e);
+}
+
+enum err store_idempotency_get(struct store *store, struct store_idempotency *out, const char *key, const char *caller,
+                               struct error *e)
+{
+  struct connection *c;
+  struct query q;
+  bool is_found;
+  enum err result;
+  store_assert(store);
+  *out = (struct store_idempotency){0};
+  c = readers_take(&store->readers);
+  query_begin(&q, c,
+              "SELECT key, caller, request_digest, created_at_ms, status, content_type, headers, body "
+              "FROM idempotency_key WHERE key = ?1 AND caller = ?2");
+  query_bind_text(&q, 1, key);
+  query_bind_text(&q, 2, caller);
+  is_found = query_row(&q);
+  if (is_found)
+    *out = (struct store_idempotency){
+        .key = query_text(&q, 0),
+        .caller = query_text(&q, 1),
+        .request_digest = query_text(&q, 2),
+        .created_at_ms = query_int(&q, 3),
+        .status = (int)query_int(&q, 4),
+        .content_type = query_text(&q, 5),
+        .headers = query_text(&q, 6),
+        .body = query_text(&q, 7),
+    };
+  result = query_end(&q, e);
+  readers_give(&store->readers, c);
+  if (result != ERR_OK)
+    store_idempotency_fini(out);
+  else if (!is_found)
+    return error_set(e, ERR_NOT_FOUND, "", "the idempotency key is not known");
+  return result;
+}

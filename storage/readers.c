@@ -1,0 +1,52 @@
+/* The pool of read-only connections. A read borrows one for the length of one function, so a short wait is all that a
+   full pool costs. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "storage/store_int.h"
+
+enum err readers_open(struct readers *readers, const char *path, const struct store_options *options, struct error *e)
+{
+  readers->connections = calloc(options->readers, sizeof *readers->connections);
+  if (readers->connections == NULL)
+    return error_set(e, ERR_NOMEM, "", "no memory for %u read connections", options->readers);
+  for (; readers->count < options->readers; readers->count++) {
+    struct connection *c = &readers->connections[readers->count];
+    enum err result = connection_open(c, path, CONNECTION_READER, options, e);
+    if (result != ERR_OK) {
+      connection_close(c);
+      return result;
+    }
+    readers_give(readers, c);
+  }
+  return ERR_OK;
+}
+
+void readers_close(struct readers *readers)
+{
+  for (size_t i = 0; i < readers->count; i++)
+    connection_close(&readers->connections[i]);
+  free(readers->connections);
+}
+
+struct connection *readers_take(struct readers *readers)
+{
+  struct connection *c;
+  pthread_mutex_lock(&readers->mutex);
+  while (readers->free == NULL)
+    pthread_cond_wait(&readers->is_returned, &readers->mutex);
+  c = readers->free;
+  readers->free = c->next_free;
+  pthread_mutex_unlock(&readers->mutex);
+  return c;
+}
+
+void readers_give(struct readers *readers, struct connection *c)
+{
+  assert(sqlite3_get_autocommit(c->db));
+  pthread_mutex_lock(&readers->mutex);
+  c->next_free = readers->free;
+  readers->free = c;
+  pthread_cond_signal(&readers->is_returned);
+  pthread_mutex_unlock(&readers->mutex);
+}

@@ -1,0 +1,225 @@
+/* Scorecards: the history that everything else reads. The document is the truth; the other columns are what lists are
+   filtered by and what series will be drawn from. */
+#include <stdlib.h>
+
+#include "storage/store_int.h"
+
+static const char columns[] =
+    "t.id, t.evaluation, t.ordinal, t.created_at_ms, t.workload, t.model, t.model_revision, t.profile, "
+    "t.profile_revision, t.verdict, t.label, t.stack, t.context_ref, t.sketch_digest, t.core_version, t.gpus, "
+    "t.per_successful_request_usd, t.monthly_usd, t.ttft_ms_p50, t.itl_ms_p50, t.e2e_ms_p50, t.output_tokens_per_s, "
+    "t.document";
+
+void store_scorecard_fini(struct store_scorecard *row)
+{
+  free(row->id);
+  free(row->evaluation);
+  free(row->workload);
+  free(row->model);
+  free(row->profile);
+  free(row->verdict);
+  free(row->label);
+  free(row->stack);
+  free(row->context_ref);
+  free(row->sketch_digest);
+  free(row->core_version);
+  free(row->document);
+  *row = (struct store_scorecard){0};
+}
+
+void store_scorecards_fini(struct store_scorecards *list)
+{
+  for (size_t i = 0; i < list->count; i++)
+    store_scorecard_fini(&list->rows[i]);
+  free(list->rows);
+  *list = (struct store_scorecards){0};
+}
+
+static void read_row(struct store_scorecard *row, struct query *q)
+{
+  *row = (struct store_scorecard){
+      .id = query_text(q, 0),
+      .evaluation = query_text(q, 1),
+      .ordinal = (int)query_int(q, 2),
+      .created_at_ms = query_int(q, 3),
+      .workload = query_text(q, 4),
+      .model = query_text(q, 5),
+      .model_revision = (int)query_int(q, 6),
+      .profile = query_text(q, 7),
+      .profile_revision = (int)query_int(q, 8),
+      .verdict = query_text(q, 9),
+      .label = query_text(q, 10),
+      .stack = query_text(q, 11),
+      .context_ref = query_text(q, 12),
+      .sketch_digest = query_text(q, 13),
+      .core_version = query_text(q, 14),
+      .gpus = query_figure(q, 15),
+      .per_successful_request_usd = query_figure(q, 16),
+      .monthly_usd = query_figure(q, 17),
+      .ttft_ms_p50 = query_figure(q, 18),
+      .itl_ms_p50 = query_figure(q, 19),
+      .e2e_ms_p50 = query_figure(q, 20),
+      .output_tokens_per_s = query_figure(q, 21),
+      .document = query_text(q, 22),
+  };
+}
+
+static void bind_row(struct query *q, const struct store_scorecard *row)
+{
+  query_bind_text(q, 1, row->id);
+  query_bind_text(q, 2, row->evaluation);
+  query_bind_int(q, 3, row->ordinal);
+  query_bind_int(q, 4, row->created_at_ms);
+  query_bind_text(q, 5, row->workload);
+  query_bind_text(q, 6, row->model);
+  query_bind_int(q, 7, row->model_revision);
+  query_bind_text(q, 8, row->profile);
+  query_bind_int(q, 9, row->profile_revision);
+  query_bind_text(q, 10, row->verdict);
+  query_bind_text(q, 11, row->label);
+  query_bind_text(q, 12, row->stack);
+  query_bind_text(q, 13, row->context_ref);
+  query_bind_text(q, 14, row->sketch_digest);
+  query_bind_text(q, 15, row->core_version);
+  query_bind_figure(q, 16, row->gpus);
+  query_bind_figure(q, 17, row->per_successful_request_usd);
+  query_bind_figure(q, 18, row->monthly_usd);
+  query_bind_figure(q, 19, row->ttft_ms_p50);
+  query_bind_figure(q, 20, row->itl_ms_p50);
+  query_bind_figure(q, 21, row->e2e_ms_p50);
+  query_bind_figure(q, 22, row->output_tokens_per_s);
+  query_bind_text(q, 23, row->document);
+}
+
+enum err store_scorecard_insert(struct store_tx *tx, const struct store_scorecard *row, struct error *e)
+{
+  struct query q;
+  enum err result;
+  query_begin(
+      &q, tx->connection,
+      "INSERT INTO scorecard (id, evaluation, ordinal, created_at_ms, workload, model, model_revision, profile, "
+      "profile_revision, verdict, label, stack, context_ref, sketch_digest, core_version, gpus, "
+      "per_successful_request_usd, monthly_usd, ttft_ms_p50, itl_ms_p50, e2e_ms_p50, output_tokens_per_s, "
+      "document) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, "
+      "?20, ?21, ?22, ?23)");
+  bind_row(&q, row);
+  result = query_run(&q, e);
+  if (result == ERR_CONFLICT)
+    return error_set(e, result, "",
+                     "scorecard %s is stored already, or its evaluation, model %s (revision %d) or profile %s "
+                     "(revision %d) is not stored",
+                     row->id, row->model, row->model_revision, row->profile, row->profile_revision);
+  return result;
+}
+
+enum err store_scorecard_get(struct store *store, struct store_scorecard *out, const char *id, struct error *e)
+{
+  struct sql_text sql = {.length = 0};
+  struct connection *c;
+  struct query q;
+  bool is_found;
+  enum err result;
+  store_assert(store);
+  *out = (struct store_scorecard){0};
+  sql_append(&sql, "SELECT %s FROM scorecard AS t WHERE t.id = ?1", columns);
+  c = readers_take(&store->readers);
+  query_begin(&q, c, sql.text);
+  query_bind_text(&q, 1, id);
+  is_found = query_row(&q);
+  if (is_found)
+    read_row(out, &q);
+  result = query_end(&q, e);
+  readers_give(&store->readers, c);
+  if (result != ERR_OK)
+    store_scorecard_fini(out);
+  else if (!is_found)
+    return error_set(e, ERR_NOT_FOUND, "", "there is no scorecard %s", id);
+  return result;
+}
+
+enum err store_scorecard_document(struct store *store, char **document, size_t *length, const char *id, struct error *e)
+{
+  struct connection *c;
+  struct query q;
+  enum err result;
+  store_assert(store);
+  *document = NULL;
+  *length = 0;
+  if (recent_get(&store->recent, document, length, id))
+    return ERR_OK;
+  c = readers_take(&store->readers);
+  query_begin(&q, c, "SELECT document FROM scorecard WHERE id = ?1");
+  query_bind_text(&q, 1, id);
+  if (query_row(&q)) {
+    *document = query_text(&q, 0);
+    *length = query_bytes(&q, 0);
+  }
+  result = query_end(&q, e);
+  readers_give(&store->readers, c);
+  if (result == ERR_OK && *document == NULL)
+    return error_set(e, ERR_NOT_FOUND, "", "there is no scorecard %s", id);
+  if (result == ERR_OK)
+    recent_put(&store->recent, id, *document, *length);
+  return result;
+}
+
+static void read_page(struct store_scorecards *out, struct query *q, size_t limit)
+{
+  while (query_row(q)) {
+    struct store_scorecard *rows;
+    if (out->count == limit) {
+      out->has_more = true;
+      return;
+    }
+    rows = rows_grow(out->rows, out->count, sizeof *rows);
+    if (rows == NULL) {
+      query_out_of_memory(q);
+      return;
+    }
+    out->rows = rows;
+    read_row(&rows[out->count++], q);
+  }
+}
+
+enum err store_scorecard_list(struct store *store, struct store_scorecards *out,
+                              const struct store_history_filter *filter, const struct store_page *page, struct error *e)
+{
+  struct sql_text sql;
+  struct history_bounds bounds;
+  struct connection *c;
+  struct query q;
+  enum err result;
+  store_assert(store);
+  *out = (struct store_scorecards){0};
+  history_sql(&sql, HISTORY_SCORECARD, columns, filter, page);
+  c = readers_take(&store->readers);
+  query_begin(&q, c, sql.text);
+  history_bind(&q, &bounds, HISTORY_SCORECARD, filter, page);
+  read_page(out, &q, page->limit);
+  result = query_end(&q, e);
+  readers_give(&store->readers, c);
+  if (result != ERR_OK)
+    store_scorecards_fini(out);
+  return result;
+}
+
+enum err store_evaluation_scorecards(struct store *store, struct store_scorecards *out, const char *evaluation,
+                                     struct error *e)
+{
+  struct sql_text sql = {.length = 0};
+  struct connection *c;
+  struct query q;
+  enum err result;
+  store_assert(store);
+  *out = (struct store_scorecards){0};
+  sql_append(&sql, "SELECT %s FROM scorecard AS t WHERE t.evaluation = ?1 ORDER BY t.ordinal", columns);
+  c = readers_take(&store->readers);
+  query_begin(&q, c, sql.text);
+  query_bind_text(&q, 1, evaluation);
+  read_page(out, &q, SIZE_MAX);
+  result = query_end(&q, e);
+  readers_give(&store->readers, c);
+  if (result != ERR_OK)
+    store_scorecards_fini(out);
+  return result;
+}

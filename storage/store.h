@@ -1,0 +1,198 @@
+/* The SQLite store of fitd: catalogue documents with revisions, evaluations, scorecards, tokens, idempotency keys.
+   Documents are opaque TEXT: the store never parses them; columns exist for what is searched.
+
+   Threads: every function may be called from any thread. Reads borrow one of a few read-only connections. All writing
+   goes through the one writer thread, which commits waiting jobs together (group commit) and owns the only connection
+   that writes or checkpoints.
+   Ownership: row structs own their strings and are released with the matching _fini; strings passed in are copied.
+   Errors: ERR_NOT_FOUND, ERR_CONFLICT where named; ERR_UNAVAILABLE when the file can not be used (full disk,
+   read-only, corrupt …); ERR_NOMEM; ERR_BUSY; ERR_INTERNAL for a bug. SQL text goes to the log callback, never into
+   messages. */
+#ifndef FITD_STORAGE_STORE_H
+#define FITD_STORAGE_STORE_H
+
+#include <stdint.h>
+
+#include "core/error.h"
+
+struct store;
+struct store_tx; /* the writer's open transaction; valid inside a store_work callback only */
+
+struct store_options {
+  const char *path;                             /* database file; created when absent */
+  unsigned readers;                             /* read connections, 1..16 */
+  void (*log)(void *cls, const char *sentence); /* may be NULL; called from any thread */
+  void *log_cls;
+};
+
+/* Opens, takes the lock file (<path>.lock, flock), migrates to head. ERR_BUSY: another process holds the lock.
+   ERR_PRECONDITION: foreign file, a newer schema, or a changed released migration (message says which). */
+enum err store_open(struct store **out, const struct store_options *options, struct error *e) MUST_CHECK;
+void store_close(struct store *store);
+
+/* OK when a read works and the last write did not fail for a lasting reason; message says what is wrong. While it is
+   not, the writer tries every second by itself whether writing works again. */
+enum err store_check(struct store *store, struct error *e) MUST_CHECK;
+int store_schema_version(const struct store *store);
+
+/* Runs `work` on the writer thread inside a transaction and returns after COMMIT: OK means durable. An error of `work`
+   rolls back what this call did, and nothing else. `name` appears in logs. Never to be called from inside a `work`. */
+typedef enum err store_work(struct store_tx *tx, void *cls, struct error *e);
+enum err store_write(struct store *store, const char *name, store_work *work, void *cls, struct error *e) MUST_CHECK;
+
+/* A page of a list. `after` is the key of the last row seen ("" = from the start). */
+struct store_page {
+  unsigned limit; /* rows wanted; one more is read to tell whether there is a next page */
+  bool ascending;
+  char after[80];
+};
+
+/* ---- Catalogue: named documents with revisions -------------------------------------------------------------------- */
+enum store_catalogue { STORE_MODEL, STORE_PROFILE, STORE_WORKLOAD };
+
+struct store_document {
+  char *name;
+  int revision; /* 1, 2, … */
+  int64_t created_at_ms;
+  bool is_builtin; /* from the seed; a user's revision is not */
+  char *alias;     /* second name (Hugging Face id); "" = none */
+  char *digest;    /* of what was sent, for "did it change" */
+  char *source;    /* what was sent (canonical JSON) */
+  char *document;  /* what is answered */
+};
+void store_document_fini(struct store_document *row);
+
+/* Stores a new revision when `digest` differs from the newest one; *revision gets the revision now newest, *created
+   whether the name is new, *changed whether a revision was added (any may be NULL). expected_revision ≥ 0: must be the
+   newest now (0 = must not exist), else ERR_PRECONDITION. A builtin row never replaces a newest revision that a user made. */
+enum err store_document_put(struct store_tx *tx, enum store_catalogue kind, const struct store_document *row,
+                            int expected_revision, int *revision, bool *created, bool *changed,
+                            struct error *e) MUST_CHECK;
+/* revision 0 = newest. Names first, then aliases (aliases compare without case). ERR_NOT_FOUND. */
+enum err store_document_get(struct store *store, struct store_document *out, enum store_catalogue kind,
+                            const char *name, int revision, struct error *e) MUST_CHECK;
+/* Deletes all revisions. ERR_NOT_FOUND; ERR_CONFLICT while scorecards refer to it. */
+enum err store_document_delete(struct store_tx *tx, enum store_catalogue kind, const char *name,
+                               struct error *e) MUST_CHECK;
+
+struct store_documents {
+  struct store_document *rows;
+  size_t count;
+  bool has_more;
+};
+void store_documents_fini(struct store_documents *list);
+/* Newest revision of each name, ordered by name ascending whatever page->ascending says; `after` is a name. */
+enum err store_document_list(struct store *store, struct store_documents *out, enum store_catalogue kind,
+                             const struct store_page *page, struct error *e) MUST_CHECK;
+/* All revisions of one name (not alias), newest first unless ascending; `after` is a revision number as text, else
+   ERR_INVALID. */
+enum err store_document_revisions(struct store *store, struct store_documents *out, enum store_catalogue kind,
+                                  const char *name, const struct store_page *page, struct error *e) MUST_CHECK;
+/* Counts changes of one catalogue in this process; a cache is fresh while the number stands. */
+uint64_t store_catalogue_version(const struct store *store, enum store_catalogue kind);
+
+/* ---- History: evaluations and their scorecards ---------------------------------------------------------------------- */
+/* Ids are UUIDv7 in lower case whose time is created_at_ms, and the store insists (ERR_INTERNAL): lists turn ranges of
+   time into ranges of ids. */
+struct store_evaluation {
+  char *id; /* UUIDv7 */
+  int64_t created_at_ms;
+  char *workload, *model, *label, *core_version, *sketch_digest; /* label "" = none */
+  char *sketch;                                                  /* canonical JSON as received */
+  char *document; /* the answer without its scorecards: one JSON object */
+};
+void store_evaluation_fini(struct store_evaluation *row);
+
+#define STORE_FIGURE_ABSENT (-1.0) /* stored as NULL */
+struct store_scorecard {
+  char *id; /* UUIDv7 */
+  char *evaluation;
+  int ordinal; /* place in the evaluation's answer, from 0 */
+  int64_t created_at_ms;
+  char *workload, *model, *profile, *verdict, *label, *stack, *context_ref, *sketch_digest, *core_version;
+  int model_revision, profile_revision;
+  double gpus, per_successful_request_usd, monthly_usd, ttft_ms_p50, itl_ms_p50, e2e_ms_p50, output_tokens_per_s;
+  char *document; /* the whole scorecard, JSON */
+};
+void store_scorecard_fini(struct store_scorecard *row);
+
+/* ERR_CONFLICT: stored already; for a scorecard also when its evaluation is not stored, or when a model or profile
+   revision above 0 is not (deleted meanwhile). Revision 0 = given inline. */
+enum err store_evaluation_insert(struct store_tx *tx, const struct store_evaluation *row, struct error *e) MUST_CHECK;
+enum err store_scorecard_insert(struct store_tx *tx, const struct store_scorecard *row, struct error *e) MUST_CHECK;
+enum err store_evaluation_get(struct store *store, struct store_evaluation *out, const char *id,
+                              struct error *e) MUST_CHECK;
+enum err store_scorecard_get(struct store *store, struct store_scorecard *out, const char *id,
+                             struct error *e) MUST_CHECK;
+/* The document alone, for the hot path: *document is malloc'ed, the caller frees it. ERR_NOT_FOUND. */
+enum err store_scorecard_document(struct store *store, char **document, size_t *length, const char *id,
+                                  struct error *e) MUST_CHECK;
+
+/* "" or NULL = any. Times: since inclusive, until exclusive; 0 = open. */
+struct store_history_filter {
+  const char *workload, *model, *profile, *verdict, *label, *stack, *context_ref, *evaluation;
+  int64_t since_ms, until_ms;
+  bool latest; /* of what the other members select, the newest per workload × profile */
+};
+struct store_evaluations {
+  struct store_evaluation *rows;
+  size_t count;
+  bool has_more;
+};
+struct store_scorecards {
+  struct store_scorecard *rows;
+  size_t count;
+  bool has_more;
+};
+void store_evaluations_fini(struct store_evaluations *list);
+void store_scorecards_fini(struct store_scorecards *list);
+/* Newest first unless ascending; `after` is an id. Evaluations use workload, model, label, since, until of the filter. */
+enum err store_evaluation_list(struct store *store, struct store_evaluations *out,
+                               const struct store_history_filter *filter, const struct store_page *page,
+                               struct error *e) MUST_CHECK;
+enum err store_scorecard_list(struct store *store, struct store_scorecards *out,
+                              const struct store_history_filter *filter, const struct store_page *page,
+                              struct error *e) MUST_CHECK;
+/* All scorecards of one evaluation in the order of the answer. */
+enum err store_evaluation_scorecards(struct store *store, struct store_scorecards *out, const char *evaluation,
+                                     struct error *e) MUST_CHECK;
+
+/* ---- Tokens ------------------------------------------------------------------------------------------------------- */
+struct store_token {
+  char *id, *name, *scope;
+  char *salt, *hash;                    /* hex; hash = SHA-256(salt bytes, token text) */
+  int64_t created_at_ms, revoked_at_ms; /* 0 = in force */
+};
+struct store_tokens {
+  struct store_token *rows;
+  size_t count;
+};
+void store_token_fini(struct store_token *row);
+void store_tokens_fini(struct store_tokens *list);
+/* ERR_CONFLICT: a token of that name is in force. */
+enum err store_token_insert(struct store_tx *tx, const struct store_token *row, struct error *e) MUST_CHECK;
+enum err store_token_revoke(struct store_tx *tx, const char *name, int64_t now_ms, struct error *e) MUST_CHECK;
+enum err store_token_list(struct store *store, struct store_tokens *out,
+                          struct error *e) MUST_CHECK;   /* revoked ones too */
+uint64_t store_token_version(const struct store *store); /* changes with every insert and revoke */
+
+/* ---- Idempotency keys ---------------------------------------------------------------------------------------------- */
+struct store_idempotency {
+  char *key, *caller, *request_digest; /* digest over method, path with query, and body */
+  int64_t created_at_ms;
+  int status;                          /* 0 = still running */
+  char *content_type, *headers, *body; /* of the first answer */
+};
+void store_idempotency_fini(struct store_idempotency *row);
+/* Claims (key, caller) as running; ERR_CONFLICT when it exists and is younger than `not_before_ms` (older rows are replaced). */
+enum err store_idempotency_claim(struct store_tx *tx, const struct store_idempotency *row, int64_t not_before_ms,
+                                 struct error *e) MUST_CHECK;
+/* Finish: ERR_NOT_FOUND when it is not claimed. Release: OK also then. Keys that still run when the store is closed or
+   killed are released by the next store_open. */
+enum err store_idempotency_finish(struct store_tx *tx, const struct store_idempotency *row, struct error *e) MUST_CHECK;
+enum err store_idempotency_release(struct store_tx *tx, const char *key, const char *caller,
+                                   struct error *e) MUST_CHECK;
+enum err store_idempotency_get(struct store *store, struct store_idempotency *out, const char *key, const char *caller,
+                               struct error *e) MUST_CHECK;
+
+#endif

@@ -1,0 +1,295 @@
+/* Migrations: files that are not ours or not known are refused, new ones happen as a whole after a copy was made, and
+   the schema is the one that was reviewed. */
+#include <dirent.h>
+#include <nettle/sha2.h>
+#include <sys/stat.h>
+
+#include "tests/storage/fixture.h"
+
+static void check_refused(enum err expected, const char *words)
+{
+  store_close(store);
+  store = NULL;
+  ck_assert_err(open_again(&store), expected);
+  ck_assert_ptr_null(store);
+  ck_assert_says(words);
+}
+
+START_TEST(test_fresh)
+{
+  ck_assert_int_eq(store_schema_version(store), (int)store_migration_count);
+  ck_assert_int_eq(raw_number("PRAGMA user_version"), (int64_t)store_migration_count);
+  ck_assert_int_eq(raw_number("PRAGMA application_id"), 0x66697464);
+  ck_assert_int_eq(raw_number("SELECT count(*) FROM schema_migration"), (int64_t)store_migration_count);
+  ck_assert_int_eq(raw_number("SELECT applied_at_ms > 1790000000000 FROM schema_migration"), 1);
+}
+END_TEST
+
+/* What is embedded is the file in the repository, and its digest is what nettle makes of it. */
+START_TEST(test_embedded_is_the_file)
+{
+  const char *file = suite_source_path(scratch_printf("migrations/%s", store_migrations[0].name));
+  const char *sql = scratch_read_file(file);
+  uint8_t digest[SHA256_DIGEST_SIZE];
+  char hex[2 * SHA256_DIGEST_SIZE + 1];
+  struct sha256_ctx sha256;
+  sha256_init(&sha256);
+  sha256_update(&sha256, strlen(sql), (const uint8_t *)sql);
+  sha256_digest(&sha256, sizeof digest, digest);
+  for (size_t i = 0; i < sizeof digest; i++)
+    (void)snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+  ck_assert_str_eq(store_migrations[0].sql, sql);
+  ck_assert_str_eq(store_migrations[0].sha256, hex);
+}
+END_TEST
+
+START_TEST(test_newer_is_refused)
+{
+  raw_execute("PRAGMA user_version = 99");
+  check_refused(ERR_PRECONDITION, "schema version 99, this binary knows versions up to 1");
+}
+END_TEST
+
+START_TEST(test_changed_migration_is_refused)
+{
+  raw_execute("UPDATE schema_migration SET sha256 = replace(sha256, substr(sha256, 1, 4), 'beef') WHERE version = 1");
+  check_refused(ERR_PRECONDITION, "was changed after it was applied here: recorded SHA-256 beef");
+}
+END_TEST
+
+START_TEST(test_unrecorded_migration_is_refused)
+{
+  raw_execute("DELETE FROM schema_migration");
+  check_refused(ERR_PRECONDITION, "schema version 1 but records only 0");
+}
+END_TEST
+
+START_TEST(test_surplus_record_is_refused)
+{
+  raw_execute("INSERT INTO schema_migration VALUES (2, 'x', printf('%064d', 0), 1)");
+  check_refused(ERR_PRECONDITION, "schema version 1 but records migration 2");
+}
+END_TEST
+
+START_TEST(test_foreign_files_are_refused)
+{
+  raw_execute("CREATE TABLE theirs (x)");
+  ck_assert_err(open_again(&store), ERR_PRECONDITION);
+  ck_assert_says("another program");
+  raw_execute("DROP TABLE theirs; PRAGMA application_id = 1234");
+  ck_assert_err(open_again(&store), ERR_PRECONDITION);
+  ck_assert_int_eq(raw_number("SELECT count(*) FROM sqlite_schema"), 0);
+  ck_assert_int_eq(raw_number("PRAGMA application_id"), 1234);
+  raw_execute("PRAGMA journal_mode = DELETE"); /* would fail were it still open somewhere */
+}
+END_TEST
+
+static void write_file(const char *content)
+{
+  FILE *file = fopen(path, "w");
+  ck_assert_ptr_nonnull(file);
+  ck_assert_int_ge(fputs(content, file), 0);
+  ck_assert_int_eq(fclose(file), 0);
+}
+
+START_TEST(test_other_files_are_refused_and_kept)
+{
+  char *letter = text("Dear diary, this is no database at all, but it is long enough to have a first page.");
+  for (int i = 0; i < 4; i++)
+    letter = scratch_printf("%s%s", letter, letter);
+  write_file(letter);
+  ck_assert_err(open_again(&store), ERR_UNAVAILABLE);
+  ck_assert_says("not a database");
+  ck_assert_str_eq(scratch_read_file(path), letter);
+}
+END_TEST
+
+START_TEST(test_empty_file_is_fine)
+{
+  write_file("");
+  ck_assert_err(open_again(&store), ERR_OK);
+}
+END_TEST
+
+/* ---- The runner, with migrations of the test's own ---- */
+
+#define DIGEST(c) c c c c c c c c
+static const struct migration steps[] = {
+    {1, "0001-one.sql", DIGEST("11111111"),
+     "CREATE TABLE schema_migration (version INTEGER PRIMARY KEY, name TEXT, sha256 TEXT, applied_at_ms INTEGER) "
+     "STRICT;"
+     "CREATE TABLE parent (id INTEGER PRIMARY KEY) STRICT;"
+     "CREATE TABLE child (parent INTEGER REFERENCES parent (id)) STRICT;"
+     "INSERT INTO parent VALUES (1); INSERT INTO child VALUES (1);"},
+    {2, "0002-two.sql", DIGEST("22222222"),
+     "CREATE TABLE parent_new (id INTEGER PRIMARY KEY, note TEXT NOT NULL DEFAULT '') STRICT;"
+     "INSERT INTO parent_new (id) SELECT id FROM parent; DROP TABLE parent; ALTER TABLE parent_new RENAME TO parent;"},
+    {3, "0003-half.sql", DIGEST("33333333"), "CREATE TABLE half (x TEXT) STRICT; INSERT INTO nowhere VALUES (1);"}};
+static const struct migration orphaning = {3, "0003-orphan.sql", DIGEST("33333333"), "DELETE FROM parent;"};
+static const struct migration committing = {3, "0003-commit.sql", DIGEST("33333333"), "COMMIT;"};
+
+static struct connection connection;
+
+static enum err migrate_to(const struct migration *migrations, size_t count)
+{
+  static const struct store_options options = {.log = keep_log};
+  int version = -1;
+  enum err result;
+  ck_assert_err(connection_open(&connection, path, CONNECTION_WRITER, &options, &error), ERR_OK);
+  result = migrate_inspect(&version, &connection, migrations, count, &error);
+  if (result == ERR_OK)
+    result = migrate_run(&connection, path, version, migrations, count, &error);
+  connection_close(&connection);
+  return result;
+}
+
+/* The name of the only copy beside the database, NULL when there is none. */
+static const char *find_copy(void)
+{
+  const char *found = NULL;
+  DIR *listing = opendir(dir);
+  struct dirent *entry;
+  ck_assert_ptr_nonnull(listing);
+  while ((entry = readdir(listing)) != NULL)
+    if (strstr(entry->d_name, ".bak") != NULL) {
+      ck_assert_ptr_null(found);
+      found = scratch_printf("%s/%s", dir, entry->d_name);
+    }
+  closedir(listing);
+  return found;
+}
+
+static void setup_steps(void)
+{
+  setup_dir();
+  ck_assert_int_eq(sqlite3_close(open_raw()), SQLITE_OK);
+  write_file("");
+  ck_assert_err(migrate_to(steps, 1), ERR_OK);
+}
+
+START_TEST(test_upgrade_keeps_a_copy)
+{
+  const char *copy;
+  struct stat status;
+  ck_assert_ptr_null(find_copy()); /* a new database is not worth one */
+  ck_assert_err(migrate_to(steps, 2), ERR_OK);
+  ck_assert_int_eq(raw_number("PRAGMA user_version"), 2);
+  ck_assert_int_eq(raw_number("SELECT count(*) FROM parent WHERE note = ''"), 1);
+  ck_assert_int_eq(raw_number("SELECT version FROM schema_migration WHERE name = '0002-two.sql'"), 2);
+  copy = find_copy();
+  ck_assert_ptr_nonnull(copy);
+  ck_assert_ptr_nonnull(strstr(copy, "fit.db.v1-20"));
+  ck_assert_int_eq(stat(copy, &status), 0);
+  ck_assert_uint_eq(status.st_mode & 0777u, 0600u);
+  (void)snprintf(path, sizeof path, "%s", copy);
+  ck_assert_int_eq(raw_number("PRAGMA user_version"), 1);
+  ck_assert_int_eq(raw_number("SELECT count(*) FROM pragma_table_info('parent')"), 1);
+  ck_assert_int_eq(raw_number("SELECT count(*) FROM child"), 1);
+}
+END_TEST
+
+START_TEST(test_nothing_pending)
+{
+  ck_assert_err(migrate_to(steps, 1), ERR_OK);
+  ck_assert_ptr_null(find_copy());
+}
+END_TEST
+
+static void check_third_fails(const struct migration *third, const char *words)
+{
+  const struct migration list[] = {steps[0], steps[1], *third};
+  ck_assert_err(migrate_to(list, 2), ERR_OK);
+  (void)remove(find_copy());
+  ck_assert_err(migrate_to(list, 3), ERR_INTERNAL);
+  ck_assert_says(third->name);
+  ck_assert_says(words);
+  ck_assert_int_eq(raw_number("PRAGMA user_version"), 2);
+  ck_assert_int_eq(raw_number("SELECT count(*) FROM schema_migration"), 2);
+  ck_assert_int_eq(raw_number("SELECT count(*) FROM sqlite_schema WHERE name = 'half'"), 0);
+  ck_assert_int_eq(raw_number("SELECT count(*) FROM parent"), 1);
+  ck_assert_ptr_null(find_copy()); /* nothing changed: restarts must not fill the disk */
+}
+
+START_TEST(test_failure_keeps_nothing)
+{
+  check_third_fails(&steps[2], "nothing of it was kept");
+}
+END_TEST
+
+START_TEST(test_broken_references_fail)
+{
+  check_third_fails(&orphaning, "rows refer to rows that are not there");
+}
+END_TEST
+
+START_TEST(test_own_transaction_fails)
+{
+  check_third_fails(&committing, "ends its own transaction");
+}
+END_TEST
+
+START_TEST(test_what_succeeded_keeps_its_copy)
+{
+  ck_assert_err(migrate_to(steps, 3), ERR_INTERNAL);
+  ck_assert_int_eq(raw_number("PRAGMA user_version"), 2);
+  ck_assert_ptr_nonnull(find_copy());
+}
+END_TEST
+
+/* ---- The schema ---- */
+
+static const char *dump_schema(void)
+{
+  sqlite3 *db = open_raw();
+  sqlite3_stmt *statement = NULL;
+  const char *dump = text("");
+  ck_assert_int_eq(sqlite3_prepare_v2(db,
+                                      "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE "
+                                      "'sqlite\\_%' ESCAPE '\\' ORDER BY tbl_name, type DESC, name",
+                                      -1, &statement, NULL),
+                   SQLITE_OK);
+  while (sqlite3_step(statement) == SQLITE_ROW)
+    dump = scratch_printf("%s%s;\n", dump, (const char *)sqlite3_column_text(statement, 0));
+  sqlite3_finalize(statement);
+  sqlite3_close(db);
+  return dump;
+}
+
+START_TEST(test_golden_schema)
+{
+  const char *golden = suite_source_path("tests/golden/schema.sql");
+  const char *dump = dump_schema();
+  if (getenv("FITD_WRITE_GOLDEN") != NULL) {
+    FILE *file = fopen(golden, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(dump, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+  }
+  ck_assert_msg(strcmp(dump, scratch_read_file(golden)) == 0, "the schema differs from tests/golden/schema.sql");
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("storage/migrate");
+  TCase *store_case = suite_case(suite, "store", setup, teardown);
+  TCase *files = suite_case(suite, "files", setup_dir, teardown);
+  TCase *runner = suite_case(suite, "runner", setup_steps, teardown);
+  tcase_add_test(store_case, test_fresh);
+  tcase_add_test(store_case, test_embedded_is_the_file);
+  tcase_add_test(store_case, test_newer_is_refused);
+  tcase_add_test(store_case, test_changed_migration_is_refused);
+  tcase_add_test(store_case, test_unrecorded_migration_is_refused);
+  tcase_add_test(store_case, test_surplus_record_is_refused);
+  tcase_add_test(store_case, test_golden_schema);
+  tcase_add_test(files, test_foreign_files_are_refused);
+  tcase_add_test(files, test_other_files_are_refused_and_kept);
+  tcase_add_test(files, test_empty_file_is_fine);
+  tcase_add_test(runner, test_upgrade_keeps_a_copy);
+  tcase_add_test(runner, test_nothing_pending);
+  tcase_add_test(runner, test_failure_keeps_nothing);
+  tcase_add_test(runner, test_broken_references_fail);
+  tcase_add_test(runner, test_own_transaction_fails);
+  tcase_add_test(runner, test_what_succeeded_keeps_its_copy);
+  return suite_run(suite);
+}
