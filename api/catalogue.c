@@ -1,0 +1,460 @@
+/* The parsed catalogue: built from the store's newest revisions (or from the embedded seed), shared between threads,
+   rebuilt when the store says that something changed. Also what brings the seed into the store. */
+#include "api/catalogue.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#include "api/document.h"
+#include "api/read.h"
+
+#define PAGE_ROWS 200
+
+struct live_snapshot {
+  struct catalogue_snapshot snapshot;
+  struct live_snapshot *next;
+};
+
+struct catalogue {
+  pthread_mutex_t lock;
+  struct store *store;                     /* NULL: the seed alone */
+  struct live_snapshot *live;              /* the first one is current, the others are still in use somewhere */
+  uint64_t model_version, profile_version; /* of the current one */
+};
+
+/* ---- One document --------------------------------------------------------------------------------------------------- */
+
+/* A document of ours that can not be read is our mistake, not the client's: say which and why. */
+static enum err unreadable(const char *noun, const char *name, const struct faults *faults, struct error *e)
+{
+  return error_set(e, ERR_INTERNAL, "", "the stored %s \"%s\" can not be read: %.100s: %.160s", noun, name,
+                   faults->items[0].pointer, faults->items[0].detail);
+}
+
+static enum err parse(json_t **out, const char *noun, const char *name, const char *text, struct error *e)
+{
+  json_error_t problem;
+  *out = json_loads(text, JSON_REJECT_DUPLICATES, &problem);
+  if (*out == NULL)
+    return error_set(e, ERR_INTERNAL, "", "the stored %s \"%s\" is not JSON: line %d: %.120s", noun, name, problem.line,
+                     problem.text);
+  return ERR_OK;
+}
+
+static enum err read_profile_row(struct catalogue_profile *out, const char *name, const json_t *document,
+                                 struct error *e)
+{
+  struct faults faults = {.count = 0};
+  json_t *body = document_strip(&document_profiles, document);
+  if (body == NULL)
+    return error_set(e, ERR_NOMEM, "", "not enough memory for the catalogue");
+  profile_read(&out->hardware, body, "", &faults);
+  json_decref(body);
+  if (faults.count > 0)
+    return unreadable("profile", name, &faults, e);
+  (void)snprintf(out->hardware.name, sizeof out->hardware.name, "%s", name);
+  return ERR_OK;
+}
+
+static enum err read_model_row(struct catalogue_model *out, const char *name, const json_t *document, struct error *e)
+{
+  struct faults faults = {.count = 0};
+  json_t *assumptions = NULL;
+  model_document_read(&out->model, out->alias, &assumptions, document, &faults);
+  json_decref(assumptions);
+  if (faults.count > 0)
+    return unreadable("model", name, &faults, e);
+  (void)snprintf(out->name, sizeof out->name, "%s", name);
+  (void)snprintf(out->model.name, sizeof out->model.name, "%s", name);
+  return ERR_OK;
+}
+
+/* ---- Snapshots ------------------------------------------------------------------------------------------------------ */
+
+static void snapshot_free(struct live_snapshot *live)
+{
+  free(live->snapshot.profiles);
+  free(live->snapshot.models);
+  free(live->snapshot.profile_names);
+  free(live->snapshot.model_names);
+  free(live);
+}
+
+/* One more zeroed element at the end of an array that grows in powers of two. */
+static void *array_grow(void *array, size_t count, size_t size)
+{
+  unsigned char *grown = array;
+  if ((count & (count - 1)) == 0) { /* 0, 1, 2, 4, …: full */
+    grown = realloc(array, (count == 0 ? 1 : 2 * count) * size);
+    if (grown == NULL)
+      return NULL;
+  }
+  memset(grown + count * size, 0, size);
+  return grown;
+}
+
+static enum err add_profile(struct catalogue_snapshot *snapshot, const char *name, int revision, const char *text,
+                            struct error *e)
+{
+  struct catalogue_profile *rows = array_grow(snapshot->profiles, snapshot->profile_count, sizeof *rows);
+  json_t *document = NULL;
+  enum err code;
+  if (rows == NULL)
+    return error_set(e, ERR_NOMEM, "", "not enough memory for the catalogue");
+  snapshot->profiles = rows;
+  code = parse(&document, "profile", name, text, e);
+  if (code == ERR_OK)
+    code = read_profile_row(&rows[snapshot->profile_count], name, document, e);
+  rows[snapshot->profile_count].revision = revision;
+  if (code == ERR_OK)
+    snapshot->profile_count++;
+  json_decref(document);
+  return code;
+}
+
+static enum err add_model(struct catalogue_snapshot *snapshot, const char *name, int revision, const char *text,
+                          struct error *e)
+{
+  struct catalogue_model *rows = array_grow(snapshot->models, snapshot->model_count, sizeof *rows);
+  json_t *document = NULL;
+  enum err code;
+  if (rows == NULL)
+    return error_set(e, ERR_NOMEM, "", "not enough memory for the catalogue");
+  snapshot->models = rows;
+  code = parse(&document, "model", name, text, e);
+  if (code == ERR_OK)
+    code = read_model_row(&rows[snapshot->model_count], name, document, e);
+  rows[snapshot->model_count].revision = revision;
+  if (code == ERR_OK)
+    snapshot->model_count++;
+  json_decref(document);
+  return code;
+}
+
+typedef enum err add_document(struct catalogue_snapshot *snapshot, const char *name, int revision, const char *text,
+                              struct error *e);
+
+static enum err add_stored(struct catalogue_snapshot *snapshot, struct store *store, enum store_catalogue kind,
+                           add_document *add, struct error *e)
+{
+  struct store_page page = {.limit = PAGE_ROWS, .ascending = true};
+  bool has_more = true;
+  enum err code = ERR_OK;
+  while (has_more && code == ERR_OK) {
+    struct store_documents list = {.rows = NULL};
+    size_t i;
+    code = store_document_list(store, &list, kind, &page, e);
+    for (i = 0; i < list.count && code == ERR_OK; i++)
+      code = add(snapshot, list.rows[i].name, list.rows[i].revision, list.rows[i].source, e);
+    has_more = list.has_more && list.count > 0;
+    if (has_more)
+      (void)snprintf(page.after, sizeof page.after, "%s", list.rows[list.count - 1].name);
+    store_documents_fini(&list);
+  }
+  return code;
+}
+
+static enum err add_seed(struct catalogue_snapshot *snapshot, const struct catalogue_seed *seed, add_document *add,
+                         struct error *e)
+{
+  enum err code = ERR_OK;
+  for (; seed->name != NULL && code == ERR_OK; seed++)
+    code = add(snapshot, seed->name, 1, seed->json, e);
+  return code;
+}
+
+static int compare_profiles(const void *a, const void *b)
+{
+  const struct catalogue_profile *left = a, *right = b;
+  return strcmp(left->hardware.name, right->hardware.name);
+}
+
+static int compare_models(const void *a, const void *b)
+{
+  const struct catalogue_model *left = a, *right = b;
+  return strcmp(left->name, right->name);
+}
+
+static enum err index_names(struct catalogue_snapshot *snapshot, struct error *e)
+{
+  size_t i, count = 0;
+  snapshot->profile_names = calloc(snapshot->profile_count + 1, sizeof *snapshot->profile_names);
+  snapshot->model_names = calloc(2 * snapshot->model_count + 1, sizeof *snapshot->model_names);
+  if (snapshot->profile_names == NULL || snapshot->model_names == NULL)
+    return error_set(e, ERR_NOMEM, "", "not enough memory for the catalogue");
+  if (snapshot->profile_count > 0)
+    qsort(snapshot->profiles, snapshot->profile_count, sizeof *snapshot->profiles, compare_profiles);
+  if (snapshot->model_count > 0)
+    qsort(snapshot->models, snapshot->model_count, sizeof *snapshot->models, compare_models);
+  for (i = 0; i < snapshot->profile_count; i++)
+    snapshot->profile_names[i] = snapshot->profiles[i].hardware.name;
+  for (i = 0; i < snapshot->model_count; i++)
+    snapshot->model_names[count++] = snapshot->models[i].name;
+  for (i = 0; i < snapshot->model_count; i++)
+    if (snapshot->models[i].alias[0] != '\0')
+      snapshot->model_names[count++] = snapshot->models[i].alias;
+  return ERR_OK;
+}
+
+static enum err snapshot_fill(struct catalogue_snapshot *snapshot, struct store *store, struct error *e)
+{
+  enum err code = store != NULL ? add_stored(snapshot, store, STORE_PROFILE, add_profile, e)
+                                : add_seed(snapshot, catalogue_seed_profiles, add_profile, e);
+  if (code == ERR_OK)
+    code = store != NULL ? add_stored(snapshot, store, STORE_MODEL, add_model, e)
+                         : add_seed(snapshot, catalogue_seed_models, add_model, e);
+  return code == ERR_OK ? index_names(snapshot, e) : code;
+}
+
+/* ---- The holder ----------------------------------------------------------------------------------------------------- */
+
+enum err catalogue_open(struct catalogue **out, struct store *store, struct error *e)
+{
+  struct catalogue *catalogue = calloc(1, sizeof *catalogue);
+  *out = NULL;
+  if (catalogue == NULL || pthread_mutex_init(&catalogue->lock, NULL) != 0) {
+    free(catalogue);
+    return error_set(e, ERR_NOMEM, "", "not enough memory for the catalogue");
+  }
+  catalogue->store = store;
+  *out = catalogue;
+  return ERR_OK;
+}
+
+void catalogue_close(struct catalogue *catalogue)
+{
+  struct live_snapshot *live, *next;
+  if (catalogue == NULL)
+    return;
+  for (live = catalogue->live; live != NULL; live = next) {
+    next = live->next;
+    snapshot_free(live);
+  }
+  (void)pthread_mutex_destroy(&catalogue->lock);
+  free(catalogue);
+}
+
+/* Frees what neither is current nor used. */
+static void sweep(const struct catalogue *catalogue)
+{
+  struct live_snapshot *kept = catalogue->live, *live;
+  while (kept != NULL && kept->next != NULL) {
+    live = kept->next;
+    if (live->snapshot.references == 0) {
+      kept->next = live->next;
+      snapshot_free(live);
+    } else {
+      kept = live;
+    }
+  }
+}
+
+/* The versions are read before the rows: a change in between makes the snapshot look old, never fresh. */
+static enum err refresh(struct catalogue *catalogue, struct error *e)
+{
+  struct store *store = catalogue->store;
+  const uint64_t models = store != NULL ? store_catalogue_version(store, STORE_MODEL) : 0;
+  const uint64_t profiles = store != NULL ? store_catalogue_version(store, STORE_PROFILE) : 0;
+  struct live_snapshot *live;
+  enum err code;
+  if (catalogue->live != NULL && models == catalogue->model_version && profiles == catalogue->profile_version)
+    return ERR_OK;
+  live = calloc(1, sizeof *live);
+  if (live == NULL)
+    return error_set(e, ERR_NOMEM, "", "not enough memory for the catalogue");
+  code = snapshot_fill(&live->snapshot, store, e);
+  if (code != ERR_OK) {
+    snapshot_free(live);
+    return code;
+  }
+  live->next = catalogue->live;
+  catalogue->live = live;
+  catalogue->model_version = models;
+  catalogue->profile_version = profiles;
+  sweep(catalogue);
+  return ERR_OK;
+}
+
+enum err catalogue_acquire(const struct catalogue_snapshot **out, struct catalogue *catalogue, struct error *e)
+{
+  enum err code;
+  *out = NULL;
+  (void)pthread_mutex_lock(&catalogue->lock);
+  code = refresh(catalogue, e);
+  if (code == ERR_OK) {
+    catalogue->live->snapshot.references++;
+    *out = &catalogue->live->snapshot;
+  }
+  (void)pthread_mutex_unlock(&catalogue->lock);
+  return code;
+}
+
+void catalogue_release(struct catalogue *catalogue, const struct catalogue_snapshot *snapshot)
+{
+  struct live_snapshot *live;
+  if (snapshot == NULL)
+    return;
+  (void)pthread_mutex_lock(&catalogue->lock);
+  for (live = catalogue->live; live != NULL && &live->snapshot != snapshot; live = live->next)
+    ;
+  if (live != NULL)
+    live->snapshot.references--;
+  sweep(catalogue);
+  (void)pthread_mutex_unlock(&catalogue->lock);
+}
+
+static int compare_profile_name(const void *key, const void *row)
+{
+  const struct catalogue_profile *profile = row;
+  return strcmp(key, profile->hardware.name);
+}
+
+const struct catalogue_profile *catalogue_find_profile(const struct catalogue_snapshot *snapshot, const char *name)
+{
+  if (snapshot->profile_count == 0)
+    return NULL;
+  return bsearch(name, snapshot->profiles, snapshot->profile_count, sizeof *snapshot->profiles, compare_profile_name);
+}
+
+/* "meta-llama/Meta-Llama-3.1-70B-Instruct" → "llama-3.1-70b": a Hugging Face id without organisation and the decorations
+   that do not change the architecture, in lower case. */
+static void plain_name(char to[65], const char *id)
+{
+  static const char *const suffixes[] = {"-instruct", "-hf", "-it", "-base", "-chat"};
+  const char *slash = strrchr(id, '/');
+  const char *from = slash != NULL ? slash + 1 : id;
+  size_t length;
+  if (strncasecmp(from, "meta-", 5) == 0)
+    from += 5;
+  for (length = 0; from[length] != '\0' && length < 64; length++)
+    to[length] = (char)tolower((unsigned char)from[length]);
+  to[length] = '\0';
+  for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+    const size_t n = strlen(suffixes[i]);
+    if (length > n && strcmp(to + length - n, suffixes[i]) == 0)
+      to[length -= n] = '\0';
+  }
+}
+
+const struct catalogue_model *catalogue_find_model(const struct catalogue_snapshot *snapshot, const char *name)
+{
+  char plain[65];
+  size_t i;
+  for (i = 0; i < snapshot->model_count; i++)
+    if (strcmp(snapshot->models[i].name, name) == 0)
+      return &snapshot->models[i];
+  for (i = 0; i < snapshot->model_count; i++)
+    if (snapshot->models[i].alias[0] != '\0' && strcasecmp(snapshot->models[i].alias, name) == 0)
+      return &snapshot->models[i];
+  if (strchr(name, '/') == NULL)
+    return NULL;
+  plain_name(plain, name);
+  for (i = 0; i < snapshot->model_count; i++)
+    if (strcmp(snapshot->models[i].name, plain) == 0)
+      return &snapshot->models[i];
+  return NULL;
+}
+
+/* ---- Seed ----------------------------------------------------------------------------------------------------------- */
+
+static enum err seed_profile_row(struct store_document *out, const struct catalogue_seed *seed, int64_t now_ms,
+                                 struct error *e)
+{
+  struct catalogue_profile row;
+  json_t *document = NULL, *body = NULL, *answer = NULL;
+  enum err code = parse(&document, "profile", seed->name, seed->json, e);
+  if (code == ERR_OK)
+    code = read_profile_row(&row, seed->name, document, e);
+  if (code == ERR_OK) {
+    body = document_strip(&document_profiles, document);
+    answer = profile_write(&row.hardware, body);
+    code = body == NULL || answer == NULL ? error_set(e, ERR_NOMEM, "", "not enough memory for the catalogue")
+                                          : document_row(out, seed->name, "", body, answer, now_ms, e);
+  }
+  json_decref(answer);
+  json_decref(body);
+  json_decref(document);
+  return code;
+}
+
+static enum err seed_model_row(struct store_document *out, const struct catalogue_seed *seed, int64_t now_ms,
+                               struct error *e)
+{
+  struct faults faults = {.count = 0};
+  struct model *model = calloc(1, sizeof *model);
+  json_t *document = NULL, *body = NULL, *answer = NULL, *assumptions = NULL;
+  char alias[129];
+  enum err code = model != NULL ? parse(&document, "model", seed->name, seed->json, e) : ERR_NOMEM;
+  if (code != ERR_OK)
+    goto out;
+  model_document_read(model, alias, &assumptions, document, &faults);
+  if (faults.count > 0) {
+    code = unreadable("model", seed->name, &faults, e);
+    goto out;
+  }
+  (void)snprintf(model->name, sizeof model->name, "%s", seed->name);
+  body = document_strip(&document_models, document);
+  answer = model_document_write(model, alias, assumptions);
+  code = body == NULL || answer == NULL ? error_set(e, ERR_NOMEM, "", "not enough memory for the catalogue")
+                                        : document_row(out, seed->name, alias, body, answer, now_ms, e);
+out:
+  json_decref(answer);
+  json_decref(body);
+  json_decref(assumptions);
+  json_decref(document);
+  free(model);
+  return code;
+}
+
+static size_t seed_count(const struct catalogue_seed *seed)
+{
+  size_t count = 0;
+  while (seed[count].name != NULL)
+    count++;
+  return count;
+}
+
+struct seed_work {
+  size_t profile_count, count;
+  struct store_document *rows; /* profiles first */
+};
+
+static enum err seed_work(struct store_tx *tx, void *cls, struct error *e)
+{
+  const struct seed_work *work = cls;
+  enum err code = ERR_OK;
+  size_t i;
+  for (i = 0; i < work->count && code == ERR_OK; i++)
+    code = store_document_put(tx, i < work->profile_count ? STORE_PROFILE : STORE_MODEL, &work->rows[i], -1, NULL, NULL,
+                              NULL, e);
+  return code;
+}
+
+enum err catalogue_seed_store(struct store *store, int64_t now_ms, struct error *e)
+{
+  struct seed_work work = {.profile_count = seed_count(catalogue_seed_profiles)};
+  const size_t total = work.profile_count + seed_count(catalogue_seed_models);
+  enum err code = ERR_OK;
+  size_t i;
+  work.rows = calloc(total + 1, sizeof *work.rows);
+  if (work.rows == NULL)
+    return error_set(e, ERR_NOMEM, "", "not enough memory for the catalogue");
+  for (; work.count < total && code == ERR_OK; work.count++) {
+    struct store_document *row = &work.rows[work.count];
+    if (work.count < work.profile_count)
+      code = seed_profile_row(row, &catalogue_seed_profiles[work.count], now_ms, e);
+    else
+      code = seed_model_row(row, &catalogue_seed_models[work.count - work.profile_count], now_ms, e);
+    row->is_builtin = true;
+  }
+  if (code == ERR_OK)
+    code = store_write(store, "seed", seed_work, &work, e);
+  for (i = 0; i < work.count; i++)
+    store_document_fini(&work.rows[i]);
+  free(work.rows);
+  return code;
+}

@@ -1,0 +1,272 @@
+/* One evaluation: the core over every candidate profile in one arena, cards in the order of the answer, and the
+   recommendation that follows from it. */
+#include "api/evaluation.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "api/write.h"
+
+/* A card as computed, kept for ordering; its strings died with the arena, its JSON has copies. */
+struct result {
+  struct scorecard card;
+  const char *profile; /* borrowed from the snapshot */
+  json_t *document;
+};
+
+static void new_id(char to[WRITE_UUID_SIZE], const struct evaluation_options *options, unsigned sequence)
+{
+  unsigned char random[8];
+  options->deps->random_bytes(options->deps->cls, random, sizeof random);
+  write_uuid7(to, options->now_ms, sequence, random);
+}
+
+static int by_rank(const void *a, const void *b)
+{
+  const struct result *x = a, *y = b;
+  return fit_compare(&x->card, x->profile, &y->card, y->profile);
+}
+
+static enum err evaluate_profile(struct result *result, struct scorecard_identity *identity, struct arena *arena,
+                                 const struct catalogue_profile *profile, const struct evaluation_options *options,
+                                 struct error *e)
+{
+  const struct fit_request request = {.workload = &identity->sketch->workload,
+                                      .model = &identity->sketch->model,
+                                      .hardware = &profile->hardware,
+                                      .depth = options->depth};
+  const size_t mark = arena_mark(arena);
+  enum err rc;
+  identity->profile = profile;
+  result->profile = profile->hardware.name;
+  rc = fit_evaluate(&result->card, &request, arena, e);
+  if (rc == ERR_OK) {
+    result->document = scorecard_write(&result->card, identity);
+    if (result->document == NULL)
+      rc = error_set(e, ERR_NOMEM, "", "not enough memory to write the scorecard of %s", result->profile);
+  }
+  arena_release(arena, mark);
+  return rc;
+}
+
+static enum err evaluate_all(struct result *results, struct scorecard_identity *identity,
+                             const struct evaluation_options *options, struct error *e)
+{
+  const struct sketch *sketch = identity->sketch;
+  void *memory = malloc(options->arena_bytes);
+  struct arena arena;
+  enum err rc = ERR_OK;
+  if (memory == NULL)
+    return error_set(e, ERR_NOMEM, "", "not enough memory for an evaluation");
+  arena_init(&arena, memory, options->arena_bytes);
+  for (size_t i = 0; i < sketch->profile_count && rc == ERR_OK; i++)
+    rc = evaluate_profile(&results[i], identity, &arena, sketch->profiles[i], options, e);
+  free(memory);
+  return rc;
+}
+
+/* ---- Recommendation ------------------------------------------------------------------------------------------------- */
+
+static json_t *member(const json_t *card, const char *group, const char *key)
+{
+  return json_object_get(json_object_get(card, group), key);
+}
+
+/* A reference of its own, null when absent. */
+static json_t *share(json_t *value)
+{
+  return value != NULL ? json_incref(value) : json_null();
+}
+
+static json_t *pick(const json_t *card)
+{
+  return json_pack("{s:o, s:o, s:o, s:o}", "scorecard", share(json_object_get(card, "id")), "profile",
+                   share(json_object_get(card, "profile")), "gpus", share(member(card, "configuration", "gpus")),
+                   "monthly_usd", share(member(card, "cost", "monthly_usd")));
+}
+
+/* The figure between its words; nothing when it is not known. */
+static void describe_figure(struct text *text, const char *before, const json_t *value, const char *after)
+{
+  if (json_is_number(value))
+    text_printf(text, "%s%.4g%s", before, json_number_value(value), after);
+}
+
+/* "2 x h100-sxm-80gb (tensor parallel 2, replicas 1) serves 4 requests/s, TTFT p50 …" */
+static void describe_fit(struct text *text, const json_t *card, const json_t *next)
+{
+  const json_t *monthly = member(card, "cost", "monthly_usd");
+  const json_t *limit = member(card, "limits", "first_limit");
+  text_printf(text, "%.0f x %s (tensor parallel %.0f, replicas %.0f)",
+              json_number_value(member(card, "configuration", "gpus")),
+              json_string_value(json_object_get(card, "profile")),
+              json_number_value(member(card, "configuration", "tensor_parallel")),
+              json_number_value(member(card, "configuration", "replicas")));
+  describe_figure(text, " serves ", member(card, "throughput", "requests_per_s"), " requests/s");
+  describe_figure(text, ", TTFT p50 ", json_object_get(member(card, "latency", "ttft_ms"), "p50"), " ms");
+  describe_figure(text, ", ITL p50 ", json_object_get(member(card, "latency", "itl_ms"), "p50"), " ms");
+  if (json_is_number(monthly))
+    text_printf(text, ", %.0f USD a month", json_number_value(monthly));
+  else
+    text_puts(text, ", no price is known");
+  if (json_is_string(limit))
+    text_printf(text, "; first limit %s", json_string_value(limit));
+  if (next != NULL)
+    text_printf(text, "; next best %s", json_string_value(json_object_get(next, "profile")));
+}
+
+/* Why nothing fits: how often each reason stands, and the nearest profile's own sentence. */
+static void describe_misses(struct text *text, const json_t *cards)
+{
+  const size_t count = json_array_size(cards);
+  const json_t *nearest = json_array_get(cards, 0);
+  const char *detail = json_string_value(json_object_get(nearest, "no_fit_detail"));
+  bool is_first = true;
+  if (count == 1)
+    text_puts(text, "the only candidate profile does not fit (");
+  else
+    text_printf(text, "none of %zu candidate profiles fits (", count);
+  for (int reason = NO_FIT_WEIGHTS_EXCEED_MEMORY; reason <= NO_FIT_TARGETS_CONTRADICT; reason++) {
+    const char *name = no_fit_reason_name((enum no_fit_reason)reason);
+    size_t times = 0;
+    for (size_t i = 0; i < count; i++) {
+      const char *seen = json_string_value(json_object_get(json_array_get(cards, i), "no_fit_reason"));
+      times += seen != NULL && strcmp(seen, name) == 0 ? 1 : 0;
+    }
+    if (times > 0)
+      text_printf(text, "%s%s: %zu", is_first ? "" : ", ", name, times);
+    is_first = is_first && times == 0;
+  }
+  text_printf(text, "); nearest %s", json_string_value(json_object_get(nearest, "profile")));
+  if (detail != NULL)
+    text_printf(text, ": %s", detail);
+}
+
+static bool is_fit(const json_t *card)
+{
+  const char *verdict = json_string_value(json_object_get(card, "verdict"));
+  return verdict != NULL && strcmp(verdict, verdict_name(VERDICT_FIT)) == 0;
+}
+
+/* Cards are in order, priced ones first within a verdict, so the first fit is the one to take. All members but the
+   summary are null when nothing fits. */
+static json_t *recommend(const json_t *cards)
+{
+  const json_t *first = json_array_get(cards, 0), *second = json_array_get(cards, 1);
+  struct text text = {0};
+  json_t *out = NULL, *next = NULL;
+  char *summary;
+  if (!is_fit(first))
+    first = NULL;
+  if (first == NULL || !is_fit(second))
+    second = NULL;
+  if (first != NULL)
+    describe_fit(&text, first, second);
+  else
+    describe_misses(&text, cards);
+  summary = text_take(&text, NULL);
+  out = pick(first);
+  next = second != NULL ? pick(second) : json_null();
+  if (summary == NULL || out == NULL || next == NULL ||
+      json_object_set_new(out, "limiter", share(member(first, "limits", "first_limit"))) != 0 ||
+      json_object_set(out, "runner_up", next) != 0 || json_object_set_new(out, "summary", json_string(summary)) != 0) {
+    json_decref(out);
+    out = NULL;
+  }
+  json_decref(next);
+  free(summary);
+  return out;
+}
+
+/* ---- The whole ------------------------------------------------------------------------------------------------------ */
+
+/* Ids follow the order of the answer, so that they sort like it. Takes the documents over from the results. */
+static json_t *collect(struct result *results, size_t count, const struct evaluation_options *options)
+{
+  json_t *cards = json_array();
+  char id[WRITE_UUID_SIZE];
+  bool is_failed = cards == NULL;
+  for (size_t i = 0; i < count; i++) {
+    json_t *document = results[i].document;
+    results[i].document = NULL;
+    new_id(id, options, (unsigned)i + 1);
+    if (options->depth == FIT_FULL && options->depth_is_given &&
+        json_array_append_new(json_object_get(document, "assumptions"),
+                              json_string("depth full is not available in this version: figures are those of quick")) !=
+            0)
+      is_failed = true;
+    if (json_object_set_new(document, "id", json_string(id)) != 0)
+      is_failed = true;
+    if (json_array_append_new(cards, document) != 0)
+      is_failed = true;
+  }
+  if (!is_failed)
+    return cards;
+  json_decref(cards);
+  return NULL;
+}
+
+static json_t *write_head(const struct scorecard_identity *identity, const json_t *cards)
+{
+  const struct sketch *sketch = identity->sketch;
+  json_t *recommendation = recommend(cards);
+  if (recommendation == NULL)
+    return NULL;
+  return json_pack("{s:s, s:s, s:s, s:s, s:o, s:O, s:s, s:s, s:o}", "id", identity->evaluation, "created_at",
+                   identity->created_at, "workload", sketch->workload.name, "model", sketch->model_name, "label",
+                   write_text(identity->label), "traffic", sketch->traffic, "core_version", CORE_VERSION,
+                   "sketch_digest", sketch->digest, "recommendation", recommendation);
+}
+
+enum err evaluation_run(struct evaluation *out, const struct sketch *sketch, const struct evaluation_options *options,
+                        struct error *e)
+{
+  struct scorecard_identity identity = {.label = options->label, .sketch = sketch};
+  struct result *results = NULL;
+  enum err rc;
+  memset(out, 0, sizeof *out);
+  if (sketch->canonical == NULL || sketch->profiles == NULL || sketch->notes == NULL || sketch->traffic == NULL)
+    return error_set(e, ERR_NOMEM, "", "not enough memory to read the sketch");
+  new_id(out->id, options, 0);
+  memcpy(identity.evaluation, out->id, sizeof identity.evaluation);
+  write_time(identity.created_at, options->now_ms);
+  results = calloc(sketch->profile_count + 1, sizeof *results);
+  if (results == NULL)
+    return error_set(e, ERR_NOMEM, "", "not enough memory for %zu scorecards", sketch->profile_count);
+  rc = evaluate_all(results, &identity, options, e);
+  if (rc != ERR_OK)
+    goto out;
+  qsort(results, sketch->profile_count, sizeof *results, by_rank);
+  out->fits = sketch->profile_count > 0 && results[0].card.verdict == VERDICT_FIT;
+  out->scorecards = collect(results, sketch->profile_count, options);
+  out->head = out->scorecards != NULL ? write_head(&identity, out->scorecards) : NULL;
+  if (out->head == NULL)
+    rc = error_set(e, ERR_NOMEM, "", "not enough memory to write the evaluation");
+out:
+  for (size_t i = 0; i < sketch->profile_count; i++)
+    json_decref(results[i].document);
+  free(results);
+  if (rc != ERR_OK)
+    evaluation_fini(out);
+  return rc;
+}
+
+void evaluation_fini(struct evaluation *evaluation)
+{
+  json_decref(evaluation->head);
+  json_decref(evaluation->scorecards);
+  memset(evaluation, 0, sizeof *evaluation);
+}
+
+json_t *evaluation_document(const struct evaluation *evaluation)
+{
+  json_t *document = json_copy(evaluation->head);
+  if (document == NULL || json_object_set(document, "scorecards", evaluation->scorecards) != 0) {
+    json_decref(document);
+    return NULL;
+  }
+  return document;
+}

@@ -1,0 +1,71 @@
+/* Evaluating a sketch over candidate profiles: reading it, running the core, writing scorecards, ordering, recommending.
+   Shared by POST /v1/evaluations, `fitd evaluate` and what later issues build on them. Private to api/. */
+#ifndef FITD_API_EVALUATION_H
+#define FITD_API_EVALUATION_H
+
+#include "api/catalogue.h"
+#include "core/fit.h"
+
+/* A sketch as read: workload, model and candidate profiles resolved against a snapshot. */
+struct sketch {
+  struct workload workload;
+  struct model model;
+  char model_name[129];
+  int model_revision; /* 0 = given inline */
+  json_t *model_assumptions; /* array; owned */
+  json_t *notes;             /* array of sentences: what the sketch asks for that changes no figure yet; owned */
+  json_t *traffic;           /* the block as sent; owned */
+  const struct catalogue_profile **profiles; /* owned array of borrowed rows */
+  size_t profile_count;
+  bool profiles_are_named; /* the sketch lists them */
+  json_t *stack, *context;  /* owned copies, NULL when absent */
+  char stack_name[65];      /* "" = none */
+  char digest[72];          /* of the canonical sketch */
+  char *canonical;          /* owned */
+};
+/* All faults at once; pointers are those of the sketch, prefixed with `pointer`. */
+void sketch_read(struct sketch *out, const struct catalogue_snapshot *snapshot, const json_t *body, const char *pointer,
+                 struct faults *faults);
+void sketch_fini(struct sketch *sketch);
+
+/* One scorecard with what identifies it. */
+struct scorecard_identity {
+  char id[37], evaluation[37];
+  char created_at[32];
+  const char *label; /* NULL = none */
+  const struct sketch *sketch;
+  const struct catalogue_profile *profile;
+};
+json_t *scorecard_write(const struct scorecard *card, const struct scorecard_identity *identity);
+
+struct evaluation_options {
+  const char *label; /* NULL = none */
+  enum fit_depth depth;
+  bool depth_is_given;
+  int64_t now_ms;
+  size_t arena_bytes;
+  const struct api_deps *deps; /* random */
+};
+
+/* What was computed: the head (everything but scorecards), and the scorecards in the order of the answer. */
+struct evaluation {
+  char id[37];
+  json_t *head; /* id, created_at, workload, model, label, core_version, sketch_digest, recommendation */
+  json_t *scorecards; /* array */
+  bool fits;    /* any verdict is fit */
+};
+enum err evaluation_run(struct evaluation *out, const struct sketch *sketch, const struct evaluation_options *options,
+                        struct error *e) MUST_CHECK;
+void evaluation_fini(struct evaluation *evaluation);
+
+/* head and scorecards as one document: {"id":…, …, "scorecards":[…], "recommendation":…}. */
+json_t *evaluation_document(const struct evaluation *evaluation);
+
+/* Markdown and CSV of an evaluation document; malloc'ed, NULL when memory is out. */
+char *evaluation_markdown(const json_t *document);
+char *evaluation_csv(const json_t *document);
+/* One line a scorecard; `fields` (comma-separated dotted paths) chooses the columns, NULL = the main figures. */
+char *scorecards_csv(const json_t *scorecards, const char *fields);
+char *scorecard_markdown(const json_t *scorecard);
+
+#endif

@@ -1,0 +1,255 @@
+/* Evaluations and scorecards as Markdown (to paste into a merge request) and as CSV (RFC 4180, one line a scorecard). */
+#include "api/evaluation.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/card_table.h"
+
+/* ---- CSV ------------------------------------------------------------------------------------------------------------ */
+
+static const char main_columns[] =
+    "id,created_at,workload,model,label,profile,verdict,no_fit_reason,"
+    "configuration.tensor_parallel,configuration.pipeline_parallel,configuration.replicas,configuration.gpus,"
+    "configuration.max_batch,configuration.precision.weights,configuration.precision.kv_cache,"
+    "memory.weights_gib,memory.kv_cache_gib,memory.kv_bytes_per_token,memory.max_concurrent_sessions,"
+    "memory.max_context_tokens,memory.min_gpus,"
+    "phases.prefill.bound,phases.prefill.time_ms,phases.decode.bound,phases.decode.step_ms,"
+    "latency.ttft_ms.p50,latency.ttft_ms.p90,latency.ttft_ms.p99,latency.itl_ms.p50,latency.itl_ms.p90,"
+    "latency.itl_ms.p99,latency.tpot_ms.mean,latency.e2e_ms.p50,latency.e2e_ms.p90,latency.e2e_ms.p99,"
+    "throughput.requests_per_s,throughput.output_tokens_per_s,throughput.output_tokens_per_s_per_gpu,"
+    "throughput.output_tokens_per_s_per_user,throughput.mean_batch,throughput.at_concurrency,"
+    "limits.saturation_requests_per_s,limits.margin_to_knee,limits.first_limit,"
+    "cost.usd_per_gpu_hour,cost.price_basis,cost.per_attempted_request_usd,cost.per_successful_request_usd,"
+    "cost.per_million_output_tokens_usd,cost.monthly_usd,"
+    "model_revision,profile_revision,core_version,sketch_digest";
+
+/* The next of a list of paths; false at its end. Names of more than 127 bytes are cut: nothing is called so. */
+static bool next_path(char path[128], const char **rest)
+{
+  const size_t length = strcspn(*rest, ",");
+  const size_t kept = length < 127 ? length : 127;
+  if (**rest == '\0')
+    return false;
+  memcpy(path, *rest, kept);
+  path[kept] = '\0';
+  *rest += length;
+  *rest += **rest == ',' ? 1 : 0;
+  return true;
+}
+
+/* Text as it is, null and absent empty, everything else as JSON prints it. */
+static void put_csv_value(struct text *text, const json_t *value)
+{
+  char *printed;
+  if (value == NULL || json_is_null(value))
+    return;
+  if (json_is_string(value)) {
+    text_csv_field(text, json_string_value(value));
+    return;
+  }
+  printed = json_dumps(value, WRITE_FLAGS | JSON_ENCODE_ANY);
+  if (printed != NULL)
+    text_csv_field(text, printed);
+  else
+    text->is_failed = true;
+  free(printed);
+}
+
+char *scorecards_csv(const json_t *scorecards, const char *fields)
+{
+  const char *const columns = fields != NULL && fields[0] != '\0' ? fields : main_columns;
+  struct text text = {NULL, 0, 0, false};
+  char path[128];
+  const char *rest = columns;
+  for (bool is_first = true; next_path(path, &rest); is_first = false) {
+    if (!is_first)
+      text_puts(&text, ",");
+    text_csv_field(&text, path);
+  }
+  text_puts(&text, "\r\n");
+  for (size_t i = 0; i < json_array_size(scorecards); i++) {
+    const json_t *card = json_array_get(scorecards, i);
+    rest = columns;
+    for (bool is_first = true; next_path(path, &rest); is_first = false) {
+      if (!is_first)
+        text_puts(&text, ",");
+      put_csv_value(&text, card_at(card, path));
+    }
+    text_puts(&text, "\r\n");
+  }
+  return text_take(&text, NULL);
+}
+
+char *evaluation_csv(const json_t *document)
+{
+  return scorecards_csv(json_object_get(document, "scorecards"), NULL);
+}
+
+/* ---- Markdown -------------------------------------------------------------------------------------------------------- */
+
+/* Characters that would end a cell or begin markup are escaped; the text may come from a client. */
+static void put_markdown(struct text *text, const char *from)
+{
+  for (; from != NULL && *from != '\0'; from++) {
+    if (strchr("|\\`*<>[]#", *from) != NULL)
+      text_puts(text, "\\");
+    text_append(text, *from == '\n' ? " " : from, 1);
+  }
+}
+
+static void put_sentences(struct text *text, const char *title, const json_t *sentences)
+{
+  if (json_array_size(sentences) == 0)
+    return;
+  text_printf(text, "\n%s\n\n", title);
+  for (size_t i = 0; i < json_array_size(sentences); i++) {
+    text_puts(text, "- ");
+    put_markdown(text, json_string_value(json_array_get(sentences, i)));
+    text_puts(text, "\n");
+  }
+}
+
+static void put_cards(struct text *text, const json_t *cards)
+{
+  text_puts(text, "|");
+  for (size_t c = 0; c < CARD_COLUMNS; c++)
+    text_printf(text, " %s |", card_column_heads[c].title);
+  text_puts(text, "\n|");
+  for (size_t c = 0; c < CARD_COLUMNS; c++)
+    text_puts(text, card_column_heads[c].is_number ? "---:|" : "---|");
+  text_puts(text, "\n");
+  for (size_t i = 0; i < json_array_size(cards); i++) {
+    struct card_row row;
+    card_row_make(&row, json_array_get(cards, i));
+    text_puts(text, "|");
+    for (size_t c = 0; c < CARD_COLUMNS; c++) {
+      text_puts(text, " ");
+      put_markdown(text, row.cells[c]);
+      text_puts(text, " |");
+    }
+    text_puts(text, "\n");
+  }
+}
+
+/* **name** value, for the head of a document. */
+static void put_fact(struct text *text, const char *name, const json_t *value)
+{
+  char figure[CARD_FIGURE_SIZE];
+  if (json_is_string(value)) {
+    text_printf(text, "- %s: ", name);
+    put_markdown(text, json_string_value(value));
+    text_puts(text, "\n");
+  } else if (json_is_number(value)) {
+    text_printf(text, "- %s: %s\n", name, card_figure(figure, value, 1.0));
+  }
+}
+
+char *evaluation_markdown(const json_t *document)
+{
+  const json_t *cards = json_object_get(document, "scorecards");
+  struct text text = {NULL, 0, 0, false}, line = {NULL, 0, 0, false};
+  char *sentence;
+  text_puts(&text, "## Fit of ");
+  put_markdown(&text, json_string_value(json_object_get(document, "workload")));
+  text_puts(&text, "\n\n");
+  card_recommendation(&line, document);
+  sentence = text_take(&line, NULL);
+  text_puts(&text, "**");
+  put_markdown(&text, sentence);
+  text_puts(&text, "**\n\n");
+  text.is_failed = text.is_failed || sentence == NULL;
+  free(sentence);
+  put_fact(&text, "model", json_object_get(document, "model"));
+  text_puts(&text, "- traffic: ");
+  card_traffic(&text, json_object_get(document, "traffic"));
+  text_puts(&text, "\n");
+  put_fact(&text, "label", json_object_get(document, "label"));
+  put_fact(&text, "evaluation", json_object_get(document, "id"));
+  put_fact(&text, "created", json_object_get(document, "created_at"));
+  put_fact(&text, "core", json_object_get(document, "core_version"));
+  put_fact(&text, "sketch", json_object_get(document, "sketch_digest"));
+  text_puts(&text, "\n");
+  put_cards(&text, cards);
+  put_sentences(&text, "Assumptions of the first line:", json_object_get(json_array_get(cards, 0), "assumptions"));
+  return text_take(&text, NULL);
+}
+
+static void put_targets(struct text *text, const json_t *targets)
+{
+  char a[CARD_FIGURE_SIZE], b[CARD_FIGURE_SIZE];
+  if (json_array_size(targets) == 0)
+    return;
+  text_puts(text, "\n| target | asked | predicted | met |\n|---|---:|---:|---|\n");
+  for (size_t i = 0; i < json_array_size(targets); i++) {
+    const json_t *target = json_array_get(targets, i), *met = json_object_get(target, "met");
+    text_puts(text, "| ");
+    put_markdown(text, json_string_value(json_object_get(target, "metric")));
+    text_printf(text, " | %s | %s | %s |\n", card_figure(a, json_object_get(target, "target"), 1.0),
+                card_figure(b, json_object_get(target, "actual"), 1.0),
+                json_is_boolean(met) ? (json_is_true(met) ? "yes" : "no") : "not decided");
+  }
+}
+
+static void put_findings(struct text *text, const json_t *findings)
+{
+  if (json_array_size(findings) == 0)
+    return;
+  text_puts(text, "\nFindings:\n\n");
+  for (size_t i = 0; i < json_array_size(findings); i++) {
+    const json_t *finding = json_array_get(findings, i);
+    text_printf(text, "- %s `%s`: ", json_string_value(json_object_get(finding, "severity")),
+                json_string_value(json_object_get(finding, "code")));
+    put_markdown(text, json_string_value(json_object_get(finding, "message")));
+    text_puts(text, "\n");
+  }
+}
+
+char *scorecard_markdown(const json_t *scorecard)
+{
+  static const struct {
+    const char *name, *path;
+  } facts[] = {
+      {"model", "model"},
+      {"label", "label"},
+      {"no fit", "no_fit_detail"},
+      {"launch", "configuration.launch"},
+      {"weights format", "configuration.precision.weights"},
+      {"KV cache format", "configuration.precision.kv_cache"},
+      {"weights, GiB a GPU", "memory.weights_gib"},
+      {"KV cache, GiB a GPU", "memory.kv_cache_gib"},
+      {"sessions at once", "memory.max_concurrent_sessions"},
+      {"longest context, tokens", "memory.max_context_tokens"},
+      {"smallest number of GPUs", "memory.min_gpus"},
+      {"prefill waits for", "phases.prefill.bound"},
+      {"decode waits for", "phases.decode.bound"},
+      {"requests/s", "throughput.requests_per_s"},
+      {"saturation, requests/s", "limits.saturation_requests_per_s"},
+      {"USD per GPU hour", "cost.usd_per_gpu_hour"},
+      {"price", "cost.price_basis"},
+      {"USD per successful request", "cost.per_successful_request_usd"},
+      {"scorecard", "id"},
+      {"created", "created_at"},
+      {"core", "core_version"},
+      {"sketch", "sketch_digest"},
+  };
+  struct text text = {NULL, 0, 0, false};
+  json_t *cards = json_array();
+  text_puts(&text, "## Scorecard: ");
+  put_markdown(&text, json_string_value(json_object_get(scorecard, "workload")));
+  text_puts(&text, " on ");
+  put_markdown(&text, json_string_value(json_object_get(scorecard, "profile")));
+  text_puts(&text, "\n\n");
+  if (json_array_append_new(cards, json_deep_copy(scorecard)) != 0)
+    text.is_failed = true;
+  put_cards(&text, cards);
+  text_puts(&text, "\n");
+  for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
+    put_fact(&text, facts[i].name, card_at(scorecard, facts[i].path));
+  put_targets(&text, json_object_get(scorecard, "targets"));
+  put_findings(&text, json_object_get(scorecard, "findings"));
+  put_sentences(&text, "Assumptions:", json_object_get(scorecard, "assumptions"));
+  json_decref(cards);
+  return text_take(&text, NULL);
+}

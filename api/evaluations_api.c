@@ -1,0 +1,239 @@
+/* POST and GET of evaluations. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/call.h"
+#include "api/handlers.h"
+#include "api/history.h"
+#include "api/read.h"
+#include "api/write.h"
+
+#define LABEL_MAX 64
+#define FORMATS (FORMAT_JSON | FORMAT_CSV | FORMAT_MARKDOWN)
+
+struct post_options {
+  char label[LABEL_MAX + 1];
+  int depth; /* index into the words; -1 = not given */
+  int store; /* 0 = true, 1 = false: index into the words */
+};
+
+static void read_options(struct post_options *options, struct api_call *call)
+{
+  static const char *const depths[] = {"full", "quick", NULL}; /* order of enum fit_depth */
+  static const char *const booleans[] = {"true", "false", NULL};
+  const struct read_field label = {.kind = READ_TEXT, .to = options->label, .size = sizeof options->label};
+  const struct read_field depth = {.kind = READ_WORD, .to = &options->depth, .words = depths};
+  const struct read_field store = {.kind = READ_WORD, .to = &options->store, .words = booleans};
+  *options = (struct post_options){.depth = -1};
+  history_query(call, "label", &label);
+  history_query(call, "depth", &depth);
+  history_query(call, "store", &store);
+}
+
+/* What core can not compute yet is a fault of the sketch like any other. */
+static enum err run(struct evaluation *out, struct api_call *call, const struct sketch *sketch,
+                    const struct post_options *options, struct error *e)
+{
+  const struct evaluation_options evaluation = {.label = options->label[0] != '\0' ? options->label : NULL,
+                                                .depth = options->depth == FIT_QUICK ? FIT_QUICK : FIT_FULL,
+                                                .depth_is_given = options->depth >= 0,
+                                                .now_ms = call->now_ms,
+                                                .arena_bytes = call_deps(call)->arena_bytes,
+                                                .deps = call_deps(call)};
+  const enum err rc = evaluation_run(out, sketch, &evaluation, e);
+  if (rc == ERR_INVALID)
+    faults_add(call->faults, FAULT_UNSUPPORTED, e->pointer, NULL, "%s", e->message);
+  return rc;
+}
+
+/* The document in the wanted representation. */
+static enum err respond(struct api_response *out, unsigned status, enum format format, char *spliced, size_t length,
+                        struct error *e)
+{
+  json_t *document;
+  char *text;
+  enum err rc;
+  if (spliced == NULL)
+    return error_set(e, ERR_NOMEM, "", "not enough memory for the answer");
+  if (format == FORMAT_JSON)
+    return respond_text_steal(out, status, "application/json", spliced, length, e);
+  document = json_loadb(spliced, length, 0, NULL);
+  free(spliced);
+  if (document == NULL)
+    return error_set(e, ERR_INTERNAL, "", "the evaluation can not be parsed, or memory is out");
+  text = format == FORMAT_CSV ? evaluation_csv(document) : evaluation_markdown(document);
+  rc = respond_text_steal(out, status, format == FORMAT_CSV ? "text/csv" : "text/markdown", text,
+                          text != NULL ? strlen(text) : 0, e);
+  json_decref(document);
+  return rc;
+}
+
+/* Computes, stores and answers one sketch that was read without fault. */
+static enum err evaluate(struct api_call *call, struct api_response *out, const struct sketch *sketch,
+                         const struct post_options *options, enum format format, struct error *e)
+{
+  const bool is_stored = options->store == 0;
+  struct evaluation evaluation = {.head = NULL};
+  struct evaluation_texts texts = {NULL, NULL, 0};
+  char *spliced;
+  size_t length = 0;
+  enum err rc = run(&evaluation, call, sketch, options, e);
+  if (rc == ERR_OK)
+    rc = evaluation_texts_make(&texts, &evaluation, e);
+  if (rc == ERR_OK && is_stored)
+    rc = evaluation_store(call_store(call), &evaluation, sketch, &texts, call->now_ms, e);
+  if (rc != ERR_OK)
+    goto out;
+  spliced = evaluation_splice(&length, texts.head, texts.cards, texts.count);
+  rc = respond(out, is_stored ? 201 : 200, format, spliced, length, e);
+  if (rc == ERR_OK && is_stored)
+    respond_header(out, "Location", "/v1/evaluations/%s", evaluation.id);
+out:
+  evaluation_texts_fini(&texts);
+  evaluation_fini(&evaluation);
+  return rc;
+}
+
+enum err evaluations_post(struct api_call *call, struct api_response *out, struct error *e)
+{
+  const enum format format = call_format(call, FORMATS);
+  const struct catalogue_snapshot *snapshot;
+  struct post_options options;
+  struct sketch sketch;
+  enum err rc;
+  if (format == FORMAT_NOT_ACCEPTABLE)
+    return call_not_acceptable(call, out, FORMATS);
+  rc = catalogue_acquire(&snapshot, call_catalogue(call), e);
+  if (rc != ERR_OK)
+    return rc;
+  read_options(&options, call);
+  sketch_read(&sketch, snapshot, call->body, "", call->faults);
+  if (call->faults->count > 0)
+    rc = error_set(e, ERR_INVALID, "", "the sketch is not valid");
+  else
+    rc = evaluate(call, out, &sketch, &options, format, e);
+  sketch_fini(&sketch);
+  catalogue_release(call_catalogue(call), snapshot);
+  return rc;
+}
+
+/* ---- Reading -------------------------------------------------------------------------------------------------------- */
+
+static enum err respond_list_csv(struct api_call *call, struct api_response *out, const struct store_evaluations *list,
+                                 const char *next, struct error *e)
+{
+  struct text text = {NULL, 0, 0, false};
+  char *bytes;
+  size_t length;
+  /* For the Link to the next page; its body is replaced. */
+  const enum err rc = respond_page_texts(call, out, NULL, 0, next, e);
+  if (rc != ERR_OK)
+    return rc;
+  text_puts(&text, "id,created_at,workload,model,label,core_version,sketch_digest\r\n");
+  for (size_t i = 0; i < list->count; i++) {
+    const struct store_evaluation *row = &list->rows[i];
+    char created_at[WRITE_TIME_SIZE];
+    const char *const fields[] = {row->id,    created_at,        row->workload,     row->model,
+                                  row->label, row->core_version, row->sketch_digest};
+    write_time(created_at, row->created_at_ms);
+    for (size_t k = 0; k < sizeof fields / sizeof fields[0]; k++) {
+      if (k > 0)
+        text_puts(&text, ",");
+      text_csv_field(&text, fields[k]);
+    }
+    text_puts(&text, "\r\n");
+  }
+  bytes = text_take(&text, &length);
+  return respond_text_steal(out, 200, "text/csv", bytes, length, e);
+}
+
+enum err evaluations_list(struct api_call *call, struct api_response *out, struct error *e)
+{
+  const enum format format = call_format(call, FORMAT_JSON | FORMAT_CSV);
+  struct store_history_filter filter;
+  struct store_evaluations list = {.rows = NULL};
+  struct store_page page;
+  const char **documents = NULL;
+  const char *next;
+  bool is_valid;
+  enum err rc;
+  if (format == FORMAT_NOT_ACCEPTABLE)
+    return call_not_acceptable(call, out, FORMAT_JSON | FORMAT_CSV);
+  is_valid = call_page(call, &page);
+  if (!history_filter(&filter, call) || !is_valid)
+    return error_set(e, ERR_INVALID, "", "the query is not valid");
+  rc = store_evaluation_list(call_store(call), &list, &filter, &page, e);
+  if (rc != ERR_OK)
+    return rc;
+  next = list.has_more && list.count > 0 ? list.rows[list.count - 1].id : NULL;
+  documents = calloc(list.count + 1, sizeof *documents);
+  for (size_t i = 0; documents != NULL && i < list.count; i++)
+    documents[i] = list.rows[i].document;
+  if (documents == NULL)
+    rc = error_set(e, ERR_NOMEM, "", "not enough memory for the list");
+  else if (format == FORMAT_CSV)
+    rc = respond_list_csv(call, out, &list, next, e);
+  else
+    rc = respond_page_texts(call, out, documents, list.count, next, e);
+  free(documents);
+  store_evaluations_fini(&list);
+  return rc;
+}
+
+/* Immutable, so the id is its tag; other representations are told apart. */
+static const char *tag_suffix(enum format format)
+{
+  if (format == FORMAT_CSV)
+    return "-csv";
+  return format == FORMAT_MARKDOWN ? "-md" : "";
+}
+
+enum err evaluations_get(struct api_call *call, struct api_response *out, struct error *e)
+{
+  const enum format format = call_format(call, FORMATS);
+  struct store_evaluation row = {.id = NULL};
+  struct store_scorecards list = {.rows = NULL};
+  char **cards = NULL;
+  char *spliced = NULL;
+  size_t length = 0;
+  enum err rc;
+  if (format == FORMAT_NOT_ACCEPTABLE)
+    return call_not_acceptable(call, out, FORMATS);
+  rc = store_evaluation_get(call_store(call), &row, call->params[0], e);
+  if (rc != ERR_OK)
+    return rc;
+  rc = store_evaluation_scorecards(call_store(call), &list, call->params[0], e);
+  if (rc != ERR_OK)
+    goto out;
+  cards = calloc(list.count + 1, sizeof *cards);
+  for (size_t i = 0; cards != NULL && i < list.count; i++)
+    cards[i] = list.rows[i].document;
+  if (cards != NULL)
+    spliced = evaluation_splice(&length, row.document, cards, list.count);
+  rc = respond(out, 200, format, spliced, length, e);
+  if (rc == ERR_OK) {
+    char tag[80];
+    (void)snprintf(tag, sizeof tag, "%s%s", row.id, tag_suffix(format));
+    respond_etag(out, tag);
+  }
+out:
+  free(cards);
+  store_scorecards_fini(&list);
+  store_evaluation_fini(&row);
+  return rc;
+}
+
+enum err evaluations_sketch_get(struct api_call *call, struct api_response *out, struct error *e)
+{
+  struct store_evaluation row = {.id = NULL};
+  char *sketch;
+  enum err rc = store_evaluation_get(call_store(call), &row, call->params[0], e);
+  if (rc != ERR_OK)
+    return rc;
+  sketch = row.sketch;
+  row.sketch = NULL;
+  rc = respond_text_steal(out, 200, "application/json", sketch, sketch != NULL ? strlen(sketch) : 0, e);
+  store_evaluation_fini(&row);
+  return rc;
+}

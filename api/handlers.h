@@ -1,0 +1,52 @@
+/* All handlers of the route table. Each reads its call, and either fills the answer or returns an error (with faults in
+   the call where the input is wrong), from which api_handle makes the problem document. Private to api/. */
+#ifndef FITD_API_HANDLERS_H
+#define FITD_API_HANDLERS_H
+
+#include "api/call.h"
+
+/* operation_api.c */
+api_handler healthz_get;
+api_handler readyz_get;
+api_handler version_get;
+api_handler openapi_get;
+
+/* models_api.c */
+api_handler models_list;
+api_handler models_get;
+api_handler models_put;
+api_handler models_delete;
+api_handler models_revisions_list;
+api_handler models_revisions_get;
+api_handler models_inspect_post;
+
+/* profiles_api.c */
+api_handler profiles_list;
+api_handler profiles_get;
+api_handler profiles_put;
+api_handler profiles_delete;
+api_handler profiles_revisions_list;
+api_handler profiles_revisions_get;
+
+/* workloads_api.c */
+api_handler workloads_list;
+api_handler workloads_get;
+api_handler workloads_put;
+api_handler workloads_delete;
+
+/* evaluations_api.c */
+api_handler evaluations_post;
+api_handler evaluations_list;
+api_handler evaluations_get;
+api_handler evaluations_sketch_get;
+
+/* scorecards_api.c */
+api_handler scorecards_list;
+api_handler scorecards_get;
+
+/* tokens_api.c */
+api_handler tokens_list;
+api_handler tokens_post;
+api_handler tokens_delete;
+
+#endif

@@ -1,0 +1,136 @@
+/* One evaluation without a server or a store, against the built-in catalogue: what `fitd evaluate FILE` runs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "api/evaluation.h"
+#include "api/history.h"
+#include "api/problem.h"
+#include "api/read.h"
+
+#define INSTANCE "/v1/evaluations"
+
+/* The same problem document that the server would answer. */
+static enum err problem(char **json, const struct error *e, const struct faults *faults, struct error *out)
+{
+  struct api_response response = {.status = 0};
+  problem_of_error(&response, ERR_INVALID, e, faults, "offline", INSTANCE);
+  *json = response.bytes;
+  if (*json == NULL)
+    return error_set(out, ERR_NOMEM, "", "not enough memory for the problem document");
+  return ERR_INVALID;
+}
+
+static enum err syntax_problem(char **json, const struct error *e, struct error *out)
+{
+  struct api_response response = {.status = 0};
+  api_problem(&response, 400, "malformed-body", "offline", INSTANCE, "%s", e->message);
+  *json = response.bytes;
+  if (*json == NULL)
+    return error_set(out, ERR_NOMEM, "", "not enough memory for the problem document");
+  return ERR_INVALID;
+}
+
+static int word_index(const char *word, const char *const *words)
+{
+  for (int i = 0; words[i] != NULL; i++)
+    if (strcmp(words[i], word) == 0)
+      return i;
+  return -1;
+}
+
+static enum err run(char **json, bool *fits, const struct sketch *sketch, const char *depth, const char *label,
+                    const struct api_deps *deps, struct faults *faults, struct error *e)
+{
+  static const char *const depths[] = {"full", "quick", NULL}; /* order of enum fit_depth */
+  const int index = depth != NULL ? word_index(depth, depths) : FIT_FULL;
+  const struct evaluation_options options = {.label = label,
+                                             .depth = index == FIT_QUICK ? FIT_QUICK : FIT_FULL,
+                                             .depth_is_given = depth != NULL,
+                                             .now_ms = deps->now_ms(deps->cls),
+                                             .arena_bytes = deps->arena_bytes,
+                                             .deps = deps};
+  struct evaluation evaluation = {.head = NULL};
+  struct evaluation_texts texts = {NULL, NULL, 0};
+  enum err rc = evaluation_run(&evaluation, sketch, &options, e);
+  if (rc == ERR_INVALID)
+    faults_add(faults, FAULT_UNSUPPORTED, e->pointer, NULL, "%s", e->message);
+  if (rc == ERR_OK)
+    rc = evaluation_texts_make(&texts, &evaluation, e);
+  if (rc == ERR_OK) {
+    *fits = evaluation.fits;
+    *json = evaluation_splice(NULL, texts.head, texts.cards, texts.count);
+    if (*json == NULL)
+      rc = error_set(e, ERR_NOMEM, "", "not enough memory for the answer");
+  }
+  evaluation_texts_fini(&texts);
+  evaluation_fini(&evaluation);
+  return rc;
+}
+
+/* The faults that the server would find in the query. */
+static void check_options(const char *depth, const char *label, struct faults *faults)
+{
+  static const char *const depths[] = {"full", "quick", NULL};
+  char text[65];
+  const struct read_field field = {.kind = READ_TEXT, .to = text, .size = sizeof text};
+  json_t *value;
+  if (depth != NULL && word_index(depth, depths) < 0)
+    faults_add(faults, FAULT_UNKNOWN_VALUE, "?depth", read_nearest(depth, depths),
+               "\"%.48s\" is not known; one of full or quick is expected", depth);
+  if (label == NULL)
+    return;
+  value = json_string(label);
+  if (value != NULL)
+    read_value(value, "?label", &field, faults);
+  else
+    faults_add(faults, FAULT_WRONG_TYPE, "?label", NULL, "is not UTF-8 text");
+  json_decref(value);
+}
+
+static enum err evaluate_body(char **json, bool *fits, const json_t *body, const char *depth, const char *label,
+                              const struct api_deps *deps, struct error *e)
+{
+  struct catalogue *catalogue = NULL;
+  const struct catalogue_snapshot *snapshot = NULL;
+  struct faults faults = {.count = 0};
+  struct sketch sketch;
+  enum err rc = catalogue_open(&catalogue, NULL, e);
+  if (rc != ERR_OK)
+    return rc;
+  rc = catalogue_acquire(&snapshot, catalogue, e);
+  if (rc != ERR_OK)
+    goto out;
+  check_options(depth, label, &faults);
+  sketch_read(&sketch, snapshot, body, "", &faults);
+  if (faults.count == 0)
+    rc = run(json, fits, &sketch, depth, label, deps, &faults, e);
+  sketch_fini(&sketch);
+  if (faults.count > 0)
+    rc = problem(json, e, &faults, e);
+out:
+  if (snapshot != NULL)
+    catalogue_release(catalogue, snapshot);
+  catalogue_close(catalogue);
+  return rc;
+}
+
+enum err api_evaluate_offline(char **json, bool *fits, const void *body, size_t body_len, const char *depth,
+                              const char *label, const struct api_deps *deps, struct error *e)
+{
+  struct error seen = {.code = ERR_OK};
+  json_t *parsed = NULL;
+  int line, column;
+  enum err rc;
+  *json = NULL;
+  *fits = false;
+  rc = read_json(&parsed, body, body_len, &line, &column, &seen);
+  if (rc == ERR_INVALID)
+    return syntax_problem(json, &seen, e);
+  if (rc != ERR_OK)
+    return error_set(e, rc, seen.pointer, "%s", seen.message);
+  rc = evaluate_body(json, fits, parsed, depth, label, deps, e);
+  json_decref(parsed);
+  return rc;
+}

@@ -1,0 +1,96 @@
+/* Matching of paths against the table. A linear walk: a few dozen rows, most of which differ in the first bytes. */
+#include "api/router.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BODY_MAX_BYTES (256 * 1024)
+
+static bool is_segment_char(char c)
+{
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+}
+
+/* Takes one segment of the path as a parameter; false when it is empty, too long, or has other characters. */
+static bool take_param(char to[80], const char **path)
+{
+  size_t n = 0;
+  for (; is_segment_char(**path); (*path)++) {
+    if (n == 79)
+      return false;
+    to[n++] = **path;
+  }
+  to[n] = '\0';
+  return n > 0;
+}
+
+/* Number of {…} segments when the path has the pattern's form, -1 otherwise. */
+static int pattern_match(const char *pattern, const char *path, char params[2][80])
+{
+  int count = 0;
+  while (*pattern != '\0') {
+    if (*pattern != '{') {
+      if (*pattern++ != *path++)
+        return -1;
+      continue;
+    }
+    if (count == 2 || !take_param(params[count], &path))
+      return -1;
+    count++;
+    pattern += strcspn(pattern, "}") + 1;
+  }
+  return *path == '\0' ? count : -1;
+}
+
+static void allow_add(char *allow, size_t size, const char *method)
+{
+  if (allow[0] != '\0')
+    strncat(allow, ", ", size - strlen(allow) - 1);
+  strncat(allow, method, size - strlen(allow) - 1);
+}
+
+void router_match(struct route_match *out, const struct route *routes, size_t count, const char *method,
+                  const char *path)
+{
+  const char *wanted = strcmp(method, "HEAD") == 0 ? "GET" : method;
+  int fewest = INT_MAX;
+  size_t i;
+  *out = (struct route_match){.pattern = NULL};
+  for (i = 0; i < count; i++) {
+    char params[2][80] = {"", ""};
+    const int found = pattern_match(routes[i].pattern, path, params);
+    if (found < 0 || found >= fewest)
+      continue;
+    fewest = found;
+    out->pattern = routes[i].pattern;
+    memcpy(out->params, params, sizeof params);
+  }
+  if (out->pattern == NULL)
+    return;
+  for (i = 0; i < count; i++) {
+    if (strcmp(routes[i].pattern, out->pattern) != 0)
+      continue;
+    allow_add(out->allow, sizeof out->allow, routes[i].method);
+    if (strcmp(routes[i].method, "GET") == 0)
+      allow_add(out->allow, sizeof out->allow, "HEAD");
+    if (strcmp(routes[i].method, wanted) == 0)
+      out->route = &routes[i];
+  }
+  allow_add(out->allow, sizeof out->allow, "OPTIONS");
+}
+
+void api_route_info(struct api_route_info *out, const char *method, const char *path)
+{
+  struct route_match match;
+  router_match(&match, api_routes, api_route_count, method, path);
+  *out = (struct api_route_info){.pattern = match.pattern != NULL ? match.pattern : "",
+                                 .scope = SCOPE_PUBLIC,
+                                 .takes_body = true,
+                                 .body_max_bytes = BODY_MAX_BYTES};
+  if (match.route == NULL)
+    return; /* 404, 405 or OPTIONS: whatever body comes is not looked at */
+  out->scope = match.route->scope;
+  out->needs_worker = (match.route->flags & ROUTE_WORKER) != 0;
+  out->takes_body = (match.route->flags & (ROUTE_BODY | ROUTE_BODY_OPTIONAL)) != 0;
+}

@@ -1,0 +1,64 @@
+/* The route table: what the service offers, one row each. api_route_info, the router, README and OpenAPI follow it. */
+#include "api/handlers.h"
+
+#define PAGED "limit", "cursor", "fields"
+
+static const char *const page_keys[] = {PAGED, NULL};
+static const char *const revision_keys[] = {PAGED, "order", NULL};
+static const char *const format_keys[] = {"format", NULL};
+static const char *const evaluate_keys[] = {"store", "label", "depth", "format", NULL};
+static const char *const evaluation_keys[] = {"workload", "model", "label",  "since", "until",
+                                              PAGED,      "order", "format", NULL};
+static const char *const scorecard_keys[] = {"workload", "model",       "profile", "verdict", "label",
+                                             "stack",    "context.ref", "since",   "until",   "latest",
+                                             PAGED,      "order",       "format",  NULL};
+
+#define WRITES (ROUTE_WORKER | ROUTE_BODY)
+
+const struct route api_routes[] = {
+    {"GET", "/v1/scorecards/{id}", scorecards_get, SCOPE_READ, 0, "One scorecard.", format_keys},
+    {"GET", "/v1/scorecards", scorecards_list, SCOPE_READ, ROUTE_WORKER, "Scorecards, newest first.", scorecard_keys},
+    {"POST", "/v1/evaluations", evaluations_post, SCOPE_EVALUATE, WRITES | ROUTE_IDEMPOTENT_KEY,
+     "Evaluate a workload sketch over candidate profiles.", evaluate_keys},
+    {"GET", "/v1/evaluations", evaluations_list, SCOPE_READ, ROUTE_WORKER, "Evaluations, newest first.",
+     evaluation_keys},
+    {"GET", "/v1/evaluations/{id}", evaluations_get, SCOPE_READ, ROUTE_WORKER, "One evaluation with its scorecards.",
+     format_keys},
+    {"GET", "/v1/evaluations/{id}/sketch", evaluations_sketch_get, SCOPE_READ, 0, "The sketch as it was received.",
+     NULL},
+    {"GET", "/v1/workloads", workloads_list, SCOPE_READ, ROUTE_WORKER, "Workloads with their official sketches.",
+     page_keys},
+    {"GET", "/v1/workloads/{name}", workloads_get, SCOPE_READ, 0, "One workload.", NULL},
+    {"PUT", "/v1/workloads/{name}", workloads_put, SCOPE_REVIEW, WRITES, "Create or replace a workload.", NULL},
+    {"DELETE", "/v1/workloads/{name}", workloads_delete, SCOPE_REVIEW, ROUTE_WORKER,
+     "Delete a workload that no history refers to.", NULL},
+    {"GET", "/v1/models", models_list, SCOPE_READ, ROUTE_WORKER, "Stored models.", page_keys},
+    {"POST", "/v1/models/inspect", models_inspect_post, SCOPE_READ, WRITES | ROUTE_IDEMPOTENT_KEY,
+     "Read a model config and answer what follows from it; stores nothing.", NULL},
+    {"GET", "/v1/models/{name}", models_get, SCOPE_READ, 0, "The newest revision of a model.", NULL},
+    {"PUT", "/v1/models/{name}", models_put, SCOPE_REVIEW, WRITES, "Create or replace a model.", NULL},
+    {"DELETE", "/v1/models/{name}", models_delete, SCOPE_REVIEW, ROUTE_WORKER,
+     "Delete a model that no history refers to.", NULL},
+    {"GET", "/v1/models/{name}/revisions", models_revisions_list, SCOPE_READ, ROUTE_WORKER,
+     "All revisions of a model, newest first.", revision_keys},
+    {"GET", "/v1/models/{name}/revisions/{n}", models_revisions_get, SCOPE_READ, 0, "One revision of a model.", NULL},
+    {"GET", "/v1/profiles", profiles_list, SCOPE_READ, ROUTE_WORKER, "Stored hardware profiles.", page_keys},
+    {"GET", "/v1/profiles/{name}", profiles_get, SCOPE_READ, 0, "The newest revision of a hardware profile.", NULL},
+    {"PUT", "/v1/profiles/{name}", profiles_put, SCOPE_REVIEW, WRITES, "Create or replace a hardware profile.", NULL},
+    {"DELETE", "/v1/profiles/{name}", profiles_delete, SCOPE_REVIEW, ROUTE_WORKER,
+     "Delete a hardware profile that no history refers to.", NULL},
+    {"GET", "/v1/profiles/{name}/revisions", profiles_revisions_list, SCOPE_READ, ROUTE_WORKER,
+     "All revisions of a hardware profile, newest first.", revision_keys},
+    {"GET", "/v1/profiles/{name}/revisions/{n}", profiles_revisions_get, SCOPE_READ, 0,
+     "One revision of a hardware profile.", NULL},
+    {"GET", "/v1/tokens", tokens_list, SCOPE_ADMIN, ROUTE_WORKER, "Tokens, newest first; their secrets are not kept.",
+     page_keys},
+    {"POST", "/v1/tokens", tokens_post, SCOPE_ADMIN, WRITES,
+     "Make a token; it is shown once. A second one of the same name is a 409.", NULL},
+    {"DELETE", "/v1/tokens/{name}", tokens_delete, SCOPE_ADMIN, ROUTE_WORKER, "Revoke a token.", NULL},
+    {"GET", "/healthz", healthz_get, SCOPE_PUBLIC, 0, "200 while the process lives.", NULL},
+    {"GET", "/readyz", readyz_get, SCOPE_PUBLIC, 0, "200 when ready, else 503 naming the failed check.", NULL},
+    {"GET", "/version", version_get, SCOPE_PUBLIC, 0, "Versions of the service, its core and its schema.", NULL},
+    {"GET", "/openapi.json", openapi_get, SCOPE_PUBLIC, 0, "This API as an OpenAPI 3.1 document.", NULL},
+};
+const size_t api_route_count = sizeof api_routes / sizeof api_routes[0];

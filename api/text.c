@@ -1,0 +1,99 @@
+/* Growing text. A failed allocation is remembered instead of returned, so writers stay straight lines. */
+#include "api/write.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Makes room for `count` more bytes and a terminator. */
+static bool text_reserve(struct text *text, size_t count)
+{
+  size_t capacity = text->capacity == 0 ? 256 : text->capacity;
+  char *bytes;
+  if (text->is_failed || count >= SIZE_MAX / 2 - text->length) {
+    text->is_failed = true;
+    return false;
+  }
+  if (text->length + count < text->capacity)
+    return true;
+  while (capacity <= text->length + count)
+    capacity *= 2;
+  bytes = realloc(text->bytes, capacity);
+  if (bytes == NULL) {
+    text->is_failed = true;
+    return false;
+  }
+  text->bytes = bytes;
+  text->capacity = capacity;
+  return true;
+}
+
+void text_append(struct text *text, const char *bytes, size_t count)
+{
+  if (!text_reserve(text, count))
+    return;
+  if (count > 0)
+    memcpy(text->bytes + text->length, bytes, count);
+  text->length += count;
+  text->bytes[text->length] = '\0';
+}
+
+void text_puts(struct text *text, const char *string)
+{
+  text_append(text, string, strlen(string));
+}
+
+void text_printf(struct text *text, const char *format, ...)
+{
+  va_list args;
+  int needed;
+  va_start(args, format);
+  needed = vsnprintf(NULL, 0, format, args);
+  va_end(args);
+  if (needed < 0) {
+    text->is_failed = true;
+    return;
+  }
+  if (!text_reserve(text, (size_t)needed))
+    return;
+  va_start(args, format);
+  needed = vsnprintf(text->bytes + text->length, text->capacity - text->length, format, args);
+  va_end(args);
+  if (needed < 0)
+    text->is_failed = true;
+  else
+    text->length += (size_t)needed;
+}
+
+char *text_take(struct text *text, size_t *length)
+{
+  char *bytes;
+  text_append(text, "", 0); /* an empty text is "", not NULL */
+  bytes = text->bytes;
+  if (text->is_failed) {
+    free(bytes);
+    bytes = NULL;
+  }
+  if (length != NULL)
+    *length = bytes != NULL ? text->length : 0;
+  *text = (struct text){NULL, 0, 0, false};
+  return bytes;
+}
+
+void text_csv_field(struct text *text, const char *value)
+{
+  if (value == NULL)
+    return;
+  if (value[strcspn(value, ",\"\r\n")] == '\0') {
+    text_puts(text, value);
+    return;
+  }
+  text_puts(text, "\"");
+  for (; *value != '\0'; value++) {
+    if (*value == '"')
+      text_puts(text, "\"");
+    text_append(text, value, 1);
+  }
+  text_puts(text, "\"");
+}
