@@ -1,0 +1,34 @@
+/* The commands of the program besides the daemon. Each takes the words after its name and returns the exit status.
+   Threads: called from main, which has initialised the libraries. */
+#ifndef FITD_SERVER_COMMANDS_H
+#define FITD_SERVER_COMMANDS_H
+
+#include "server/config.h"
+
+enum exit_status {
+  EXIT_STATUS_OK = 0,          /* also: something fits */
+  EXIT_STATUS_FAILED = 1,      /* also: nothing fits */
+  EXIT_STATUS_INVALID = 2,     /* usage, configuration, or a sketch that is not valid */
+  EXIT_STATUS_UNAVAILABLE = 4, /* the server, or what an evaluation needs, is not available */
+};
+
+int command_evaluate(int argc, char *const *argv); /* evaluate.c */
+int command_token(int argc, char *const *argv);
+int command_migrate(int argc, char *const *argv);
+
+/* The words after `fitd serve`: fills *config and *sources; *runs tells whether the daemon shall run, else the exit status
+   is returned (--dump-config and --check-config are done here). */
+int commands_settings(bool *runs, struct config *config, struct config_sources *sources, int argc, char *const *argv);
+
+unsigned commands_cores(void);
+
+/* Loads the settings; prints faults. The database's default path is filled in when `resolves_database`. */
+bool commands_load_config(struct config *config, const struct config_sources *sources, struct faults *faults,
+                          bool resolves_database);
+
+/* Complains about a word that is neither flag nor argument; returns EXIT_STATUS_INVALID. */
+int commands_refuse_word(const char *word);
+int commands_help(void);
+int commands_version(void);
+
+#endif

@@ -1,0 +1,59 @@
+/* The world as the api sees it. */
+#include "server/deps.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "server/clock.h"
+
+static int64_t now_ms(void *cls)
+{
+  (void)cls;
+  return clock_unix_ms();
+}
+
+/* Up to 256 bytes the kernel gives whole and without fail once it is seeded; without randomness nothing may go on. */
+static void random_bytes(void *cls, void *to, size_t count)
+{
+  char *at = to;
+  (void)cls;
+  while (count > 0) {
+    size_t part = count < 256 ? count : 256;
+    if (getrandom(at, part, 0) != (ssize_t)part)
+      abort();
+    at += part;
+    count -= part;
+  }
+}
+
+void deps_log(void *cls, const char *sentence)
+{
+  const struct deps *deps = cls;
+  if (deps->log != NULL)
+    log_write(deps->log, LOG_ERROR, "%s", sentence);
+  else
+    (void)fprintf(stderr, "fitd: %s\n", sentence);
+}
+
+static void not_ready_reason(void *cls, char *reason, size_t size)
+{
+  struct deps *deps = cls;
+  struct error e = {.code = ERR_OK, .message = ""};
+  reason[0] = '\0';
+  if (atomic_load(&deps->is_stopping))
+    (void)snprintf(reason, size, "fitd is shutting down");
+  else if (deps->store != NULL && store_check(deps->store, &e) != ERR_OK)
+    (void)snprintf(reason, size, "store: %s", e.message);
+}
+
+void deps_fill(struct api_deps *out, struct deps *deps, size_t arena_bytes)
+{
+  *out = (struct api_deps){.store = deps->store,
+                           .now_ms = now_ms,
+                           .random_bytes = random_bytes,
+                           .log = deps_log,
+                           .not_ready_reason = not_ready_reason,
+                           .cls = deps,
+                           .arena_bytes = arena_bytes};
+}
