@@ -50,34 +50,44 @@ static void allow_add(char *allow, size_t size, const char *method)
   strncat(allow, method, size - strlen(allow) - 1);
 }
 
-void router_match(struct route_match *out, const struct route *routes, size_t count, const char *method,
-                  const char *path)
+/* "GET, HEAD, PUT, OPTIONS": needed for refusals and OPTIONS alone. */
+static void fill_allow(struct route_match *out, const struct route *routes, size_t count)
 {
-  const char *wanted = strcmp(method, "HEAD") == 0 ? "GET" : method;
-  int fewest = INT_MAX;
-  size_t i;
-  *out = (struct route_match){.pattern = NULL};
-  for (i = 0; i < count; i++) {
-    char params[2][80] = {"", ""};
-    const int found = pattern_match(routes[i].pattern, path, params);
-    if (found < 0 || found >= fewest)
-      continue;
-    fewest = found;
-    out->pattern = routes[i].pattern;
-    memcpy(out->params, params, sizeof params);
-  }
-  if (out->pattern == NULL)
-    return;
-  for (i = 0; i < count; i++) {
+  for (size_t i = 0; i < count; i++) {
     if (strcmp(routes[i].pattern, out->pattern) != 0)
       continue;
     allow_add(out->allow, sizeof out->allow, routes[i].method);
     if (strcmp(routes[i].method, "GET") == 0)
       allow_add(out->allow, sizeof out->allow, "HEAD");
-    if (strcmp(routes[i].method, wanted) == 0)
-      out->route = &routes[i];
   }
   allow_add(out->allow, sizeof out->allow, "OPTIONS");
+}
+
+void router_match(struct route_match *out, const struct route *routes, size_t count, const char *method,
+                  const char *path)
+{
+  const char *wanted = strcmp(method, "HEAD") == 0 ? "GET" : method;
+  int fewest = INT_MAX;
+  char params[2][80];
+  out->pattern = NULL;
+  out->route = NULL;
+  out->allow[0] = '\0';
+  for (size_t i = 0; i < count; i++) {
+    params[0][0] = params[1][0] = '\0';
+    const int found = pattern_match(routes[i].pattern, path, params);
+    if (found < 0 || found > fewest)
+      continue;
+    if (found < fewest) {
+      fewest = found;
+      out->pattern = routes[i].pattern;
+      out->route = NULL;
+      memcpy(out->params, params, sizeof params);
+    }
+    if (strcmp(routes[i].pattern, out->pattern) == 0 && strcmp(routes[i].method, wanted) == 0)
+      out->route = &routes[i];
+  }
+  if (out->pattern != NULL && out->route == NULL)
+    fill_allow(out, routes, count);
 }
 
 void api_route_info(struct api_route_info *out, const char *method, const char *path)

@@ -232,15 +232,14 @@ static void on_library_message(void *cls, const char *format, va_list args)
 static struct MHD_Daemon *start_daemon(struct http *http)
 {
   const struct http_options *options = &http->options;
-  const unsigned flags =
-      MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG;
+  const unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC |
+                         MHD_USE_ERROR_LOG | MHD_USE_NO_LISTEN_SOCKET; /* the acceptor hands connections in */
   const struct MHD_OptionItem pool[] = {{MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)options->threads, NULL},
                                         {MHD_OPTION_END, 0, NULL}};
   const struct MHD_OptionItem single[] = {{MHD_OPTION_END, 0, NULL}};
   return MHD_start_daemon(flags, 0, NULL, NULL, on_access, http, MHD_OPTION_EXTERNAL_LOGGER, on_library_message, http,
-                          MHD_OPTION_LISTEN_SOCKET, options->listen_fd, MHD_OPTION_CONNECTION_LIMIT,
-                          options->connections_max, MHD_OPTION_CONNECTION_TIMEOUT, options->idle_timeout_s,
-                          MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES,
+                          MHD_OPTION_CONNECTION_LIMIT, options->connections_max, MHD_OPTION_CONNECTION_TIMEOUT,
+                          options->idle_timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES,
                           MHD_OPTION_URI_LOG_CALLBACK, on_request_line, http, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
                           http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_ARRAY,
                           options->threads > 1 ? pool : single, MHD_OPTION_END);
@@ -254,6 +253,27 @@ void http_set(struct http *http, const struct http_settings *settings)
   (void)snprintf(http->cors_origins, sizeof http->cors_origins, "%s", settings->cors_origins);
   (void)pthread_rwlock_unlock(&http->cors_lock);
   atomic_store(&http->has_cors, settings->cors_origins[0] != '\0');
+}
+
+/* The library divides its limit evenly over its threads; a few slots stay free so that none of them refuses early. */
+static bool has_room(void *cls)
+{
+  const struct http *http = cls;
+  return peers_count(http->peers) + 2 * http->options.threads < http->options.connections_max;
+}
+
+static void add_connection(void *cls, int fd, const struct sockaddr *address, socklen_t length)
+{
+  struct http *http = cls;
+  if (MHD_add_connection(http->daemon, fd, address, length) != MHD_YES) /* it has closed the descriptor */
+    log_write(http->options.log, LOG_DEBUG, "a connection was refused: %s", strerror(errno));
+}
+
+static enum err start_accepting(struct http *http, struct error *e)
+{
+  const struct acceptor_options options = {http->options.listen_fd, has_room, add_connection, http};
+  http->options.listen_fd = -1; /* the acceptor's from here on */
+  return acceptor_start(&http->acceptor, &options, e);
 }
 
 enum err http_start(struct http **out, const struct http_options *options, const struct http_settings *settings,
@@ -279,6 +299,8 @@ enum err http_start(struct http **out, const struct http_options *options, const
   }
   atomic_store(&http->is_started, true);
   if (err == ERR_OK)
+    err = start_accepting(http, e);
+  if (err == ERR_OK)
     *out = http;
   else
     http_stop(http);
@@ -294,13 +316,12 @@ void http_tick(struct http *http)
     log_write(http->options.log, LOG_DEBUG, "%u connections were past their deadline", late);
 }
 
-/* Shutting the listening socket down refuses new connections at once; the descriptor itself has to outlive the daemon. */
 void http_drain(struct http *http)
 {
   http->drain_began_us = clock_monotonic_us();
   atomic_store(&http->is_draining, true);
-  if (MHD_quiesce_daemon(http->daemon) != MHD_INVALID_SOCKET)
-    (void)shutdown(http->options.listen_fd, SHUT_RDWR);
+  acceptor_stop(http->acceptor);
+  http->acceptor = NULL;
 }
 
 unsigned http_connections(struct http *http)
@@ -316,7 +337,8 @@ void http_stop(struct http *http)
     http_drain(http);
   if (http->daemon != NULL)
     MHD_stop_daemon(http->daemon);
-  (void)close(http->options.listen_fd);
+  if (http->options.listen_fd >= 0)
+    (void)close(http->options.listen_fd);
   peers_close(http->peers);
   (void)pthread_rwlock_destroy(&http->cors_lock);
   free(http);

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "server/acceptor.h"
 #include "server/http.h"
 
 #define HTTP_PATH_MAX_BYTES 512
@@ -16,6 +17,7 @@
 
 struct http {
   struct MHD_Daemon *daemon;
+  struct acceptor *acceptor;
   struct http_options options;
   struct peers *peers;
   atomic_bool is_draining, logs_requests;

@@ -217,8 +217,11 @@ static int dispatch(int argc, char *const *argv)
   static const struct {
     const char *name;
     int (*run)(int argc, char *const *argv);
-  } commands[] = {
-      {"serve", serve}, {"evaluate", command_evaluate}, {"token", command_token}, {"migrate", command_migrate}};
+  } commands[] = {{"serve", serve},
+                  {"evaluate", command_evaluate},
+                  {"accuracy", command_accuracy},
+                  {"token", command_token},
+                  {"migrate", command_migrate}};
   size_t i;
   int word;
   for (word = 1; word < argc; word++) {
