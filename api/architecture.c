@@ -49,7 +49,9 @@ static void read_precisions(const json_t *value, const char *pointer, void *to, 
       {.name = "head", .kind = READ_CALL, .to = &p->head, .call = read_precision},
       {.name = "kv_cache", .kind = READ_CALL, .allows_null = true, .to = &p->kv_cache, .call = read_precision},
       {.name = "static_scales", .kind = READ_BOOL, .to = &p->has_static_scales},
-      {.name = "quantised_weight_bytes", .kind = READ_NUMBER, .to = &p->quantised_weight_bytes, .min = 0.5, .max = 1.0},
+      {.name = "quantised_weight_bytes", .kind = READ_NUMBER, .to = &p->quantised_weight_bytes, .min = 0.5, .max = 1.5},
+      {.name = "scale_block_outputs", .kind = READ_COUNT, .to = &p->scale_block_outputs, .max = 1048576},
+      {.name = "scale_block_inputs", .kind = READ_COUNT, .to = &p->scale_block_inputs, .max = 1048576},
   };
   (void)read_object(value, pointer, fields, sizeof fields / sizeof fields[0], faults);
 }
@@ -135,33 +137,67 @@ static void read_feed_forward(const struct reading *r, const json_t *value, cons
     assume(r, "gated is not given: the MLP has three matrices");
 }
 
-static void read_run(const struct reading *r, const json_t *value, const char *pointer)
+/* What a layer stands in: how many of it there are, and a flag. */
+struct layer_form {
+  const char *count_name, *flag_name;
+  unsigned count_max;
+  unsigned *count;
+  bool *flag;
+};
+
+static bool read_layer(const struct reading *r, const json_t *value, const char *pointer, const struct layer_form *form,
+                       struct layer *layer)
 {
-  struct layer layer;
-  unsigned count = 1;
   char at[160];
-  struct error e;
+  int64_t other = 0;
   const size_t faults_before = r->faults->count;
   const struct read_field fields[] = {
-      {.name = "count", .kind = READ_COUNT, .to = &count, .min = 1, .max = MODEL_LAYERS_MAX},
+      {.name = form->count_name, .kind = READ_COUNT, .to = form->count, .min = 1, .max = form->count_max},
+      {.name = form->flag_name, .kind = READ_BOOL, .to = form->flag},
       {.name = "attention", .kind = READ_IGNORE, .is_required = true},
       {.name = "feed_forward", .kind = READ_IGNORE, .is_required = true},
-      {.name = "norm_parameters", .kind = READ_COUNT, .to = &layer.norm_parameters, .max = 16777216},
+      {.name = "norm_parameters", .kind = READ_COUNT, .to = &layer->norm_parameters, .max = 16777216},
+      {.name = "other_parameters", .kind = READ_INTEGER, .to = &other, .max = (double)MODEL_LAYER_OTHER_MAX},
   };
-  memset(&layer, 0, sizeof layer);
-  layer.norm_parameters = 2 * r->model->hidden_size;
+  memset(layer, 0, sizeof *layer);
+  layer->norm_parameters = 2 * r->model->hidden_size;
   if (!read_object(value, pointer, fields, sizeof fields / sizeof fields[0], r->faults))
-    return;
+    return false;
+  layer->other_parameters = (uint64_t)other;
   if (json_object_get(value, "norm_parameters") == NULL)
     assume(r, "norm_parameters is not given: two norms of hidden_size a layer");
   read_pointer(at, sizeof at, pointer, "attention");
   if (json_object_get(value, "attention") != NULL)
-    read_attention(r, json_object_get(value, "attention"), at, &layer.attention);
+    read_attention(r, json_object_get(value, "attention"), at, &layer->attention);
   read_pointer(at, sizeof at, pointer, "feed_forward");
   if (json_object_get(value, "feed_forward") != NULL)
-    read_feed_forward(r, json_object_get(value, "feed_forward"), at, &layer.feed_forward);
-  if (r->faults->count == faults_before && model_append_layers(r->model, &layer, count, &e) != ERR_OK)
+    read_feed_forward(r, json_object_get(value, "feed_forward"), at, &layer->feed_forward);
+  return r->faults->count == faults_before;
+}
+
+static void read_run(const struct reading *r, const json_t *value, const char *pointer)
+{
+  struct layer layer;
+  unsigned count = 1;
+  bool shares_parameters = false;
+  struct error e;
+  const struct layer_form form = {"count", "shares_parameters", MODEL_LAYERS_MAX, &count, &shares_parameters};
+  if (!read_layer(r, value, pointer, &form, &layer))
+    return;
+  layer.shares_parameters = shares_parameters;
+  if (model_append_layers(r->model, &layer, count, &e) != ERR_OK)
     faults_add(r->faults, FAULT_OUT_OF_RANGE, pointer, NULL, "%s", e.message);
+}
+
+static void read_draft(const struct reading *r, const json_t *value, const char *pointer)
+{
+  struct draft *draft = &r->model->draft;
+  const struct layer_form form = {"modules", "own_embeddings", MODEL_DRAFT_MODULES_MAX, &draft->modules,
+                                  &draft->has_own_embeddings};
+  if (value == NULL)
+    return;
+  draft->modules = 1;
+  (void)read_layer(r, value, pointer, &form, &draft->layer);
 }
 
 static void read_layers(const struct reading *r, const json_t *layers, const char *pointer)
@@ -198,13 +234,14 @@ static void check_model(const struct model *model, const char *pointer, struct f
   }
 }
 
-void architecture_read(struct model *out, json_t *assumptions, const json_t *architecture, const char *pointer,
+/* Sizes beyond 32 bits on their way into the model. */
+struct big {
+  int64_t layer_embeddings, extra, vision;
+};
+
+static bool read_outer(const json_t *architecture, const char *pointer, struct model *out, struct big *big,
                        struct faults *faults)
 {
-  const struct reading r = {out, assumptions, faults};
-  const size_t faults_before = faults->count;
-  int64_t extra = 0;
-  char at[160];
   const struct read_field fields[] = {
       {.name = "hidden_size",
        .kind = READ_COUNT,
@@ -229,20 +266,40 @@ void architecture_read(struct model *out, json_t *assumptions, const json_t *arc
       {.name = "final_norm_parameters", .kind = READ_COUNT, .to = &out->final_norm_parameters, .max = 16777216},
       {.name = "embedding_norm_parameters", .kind = READ_COUNT, .to = &out->embedding_norm_parameters, .max = 16777216},
       {.name = "position_embeddings", .kind = READ_COUNT, .to = &out->position_embeddings, .max = MODEL_CONTEXT_MAX},
-      {.name = "extra_parameters", .kind = READ_INTEGER, .to = &extra, .max = (double)MODEL_EXTRA_MAX},
+      {.name = "layer_embedding_parameters",
+       .kind = READ_INTEGER,
+       .to = &big->layer_embeddings,
+       .max = (double)MODEL_EXTRA_MAX},
+      {.name = "extra_parameters", .kind = READ_INTEGER, .to = &big->extra, .max = (double)MODEL_EXTRA_MAX},
+      {.name = "vision_parameters", .kind = READ_INTEGER, .to = &big->vision, .max = (double)MODEL_EXTRA_MAX},
+      {.name = "multi_token_prediction", .kind = READ_IGNORE},
       {.name = "precision", .kind = READ_CALL, .to = &out->precision, .call = read_precisions},
       {.name = "layers", .kind = READ_IGNORE, .is_required = true},
   };
+  return read_object(architecture, pointer, fields, sizeof fields / sizeof fields[0], faults);
+}
+
+void architecture_read(struct model *out, json_t *assumptions, const json_t *architecture, const char *pointer,
+                       struct faults *faults)
+{
+  const struct reading r = {out, assumptions, faults};
+  const size_t faults_before = faults->count;
+  struct big big = {0, 0, 0};
+  char at[160];
   memset(out, 0, sizeof *out);
   out->precision.embeddings = out->precision.attention = out->precision.dense = PRECISION_BF16;
   out->precision.experts = out->precision.head = PRECISION_BF16;
-  if (!read_object(architecture, pointer, fields, sizeof fields / sizeof fields[0], faults))
+  if (!read_outer(architecture, pointer, out, &big, faults))
     return;
-  out->extra_parameters = (uint64_t)extra;
+  out->layer_embedding_parameters = (uint64_t)big.layer_embeddings;
+  out->extra_parameters = (uint64_t)big.extra;
+  out->vision_parameters = (uint64_t)big.vision;
   if (json_object_get(architecture, "final_norm_parameters") == NULL)
     out->final_norm_parameters = out->hidden_size;
   if (json_object_get(architecture, "precision") == NULL)
     assume(&r, "precision is not given: bf16 weights");
+  read_pointer(at, sizeof at, pointer, "multi_token_prediction");
+  read_draft(&r, json_object_get(architecture, "multi_token_prediction"), at);
   read_pointer(at, sizeof at, pointer, "layers");
   if (json_object_get(architecture, "layers") != NULL)
     read_layers(&r, json_object_get(architecture, "layers"), at);
@@ -277,6 +334,8 @@ static json_t *write_precisions(const struct model_precision *p)
   put_true(&object, "static_scales", p->has_static_scales);
   if (p->quantised_weight_bytes > 0.0)
     put_member(&object, "quantised_weight_bytes", json_real(p->quantised_weight_bytes));
+  put_count(&object, "scale_block_outputs", p->scale_block_outputs);
+  put_count(&object, "scale_block_inputs", p->scale_block_inputs);
   return object;
 }
 
@@ -304,6 +363,23 @@ static json_t *write_feed_forward(const struct feed_forward *f)
   return object;
 }
 
+static void put_layer(json_t **object, const struct layer *layer)
+{
+  put_member(object, "attention", write_attention(&layer->attention));
+  put_member(object, "feed_forward", write_feed_forward(&layer->feed_forward));
+  put_member(object, "norm_parameters", json_integer(layer->norm_parameters));
+  put_count(object, "other_parameters", layer->other_parameters);
+}
+
+static json_t *write_draft(const struct draft *draft)
+{
+  json_t *object = json_object();
+  put_member(&object, "modules", json_integer(draft->modules));
+  put_true(&object, "own_embeddings", draft->has_own_embeddings);
+  put_layer(&object, &draft->layer);
+  return object;
+}
+
 static json_t *write_layers(const struct model *model)
 {
   json_t *layers = json_array();
@@ -314,9 +390,8 @@ static json_t *write_layers(const struct model *model)
       if (model->layer_order[i + count] != model->layer_order[i])
         break;
     put_member(&run, "count", json_integer(count));
-    put_member(&run, "attention", write_attention(&layer->attention));
-    put_member(&run, "feed_forward", write_feed_forward(&layer->feed_forward));
-    put_member(&run, "norm_parameters", json_integer(layer->norm_parameters));
+    put_true(&run, "shares_parameters", layer->shares_parameters);
+    put_layer(&run, layer);
     put_element(&layers, run);
   }
   return layers;
@@ -334,7 +409,11 @@ json_t *architecture_write(const struct model *model)
   put_member(&object, "final_norm_parameters", json_integer(model->final_norm_parameters));
   put_count(&object, "embedding_norm_parameters", model->embedding_norm_parameters);
   put_count(&object, "position_embeddings", model->position_embeddings);
+  put_count(&object, "layer_embedding_parameters", model->layer_embedding_parameters);
   put_count(&object, "extra_parameters", model->extra_parameters);
+  put_count(&object, "vision_parameters", model->vision_parameters);
+  if (model->draft.modules != 0)
+    put_member(&object, "multi_token_prediction", write_draft(&model->draft));
   put_member(&object, "precision", write_precisions(&model->precision));
   put_member(&object, "layers", write_layers(model));
   return object;

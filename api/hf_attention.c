@@ -50,7 +50,12 @@ static void read_kv_head_list(struct hf *hf, const char *keys, unsigned query_he
 /* Falcon and GPT-BigCode: one KV head with multi_query, unless Falcon's newer decoder counts them. */
 static bool has_one_kv_head(struct hf *hf)
 {
-  return hf_flag(hf, "multi_query", false) && !hf_flag(hf, "new_decoder_architecture", false);
+  const bool is_falcon = hf_has_trait(hf, HF_NORM_BY_FIELDS);
+  if (hf_flag(hf, "new_decoder_architecture", false))
+    return false;
+  if (is_falcon && !hf_has(hf, "multi_query"))
+    hf_assume(hf, "multi_query is not given: one KV head, as the class does");
+  return hf_flag(hf, "multi_query", is_falcon);
 }
 
 /* Whether the config counts KV heads in a key that it does not mean. */
@@ -98,7 +103,7 @@ static void read_biases(struct hf *hf, struct attention *a)
   } else if (a->has_qkv_bias) {
     hf_assume(hf, "query, key and value projections%s have biases, as the class \"%s\" does",
               a->has_output_bias ? " and the output projection" : "", hf->model_type);
-  } else if (hf_has_trait(hf, HF_BIAS_BY_KEY)) {
+  } else if (hf_has_trait(hf, HF_BIAS_BY_KEY) && !hf_has(hf, "qkv_bias add_qkv_bias")) {
     hf_assume(hf, "attention_bias is not given: attention has no biases");
   }
   a->has_qkv_bias = hf_flag(hf, "qkv_bias add_qkv_bias", a->has_qkv_bias);
@@ -122,7 +127,7 @@ static void read_query_key_norms(struct hf *hf, struct attention *a)
   }
   if (!is_full && !hf_has_trait(hf, HF_QK_NORM_HEAD))
     return;
-  if (by_key && hf->is_known_type && hf_is_silent(hf, "use_qk_norm"))
+  if (by_key && hf->is_known_type && !hf_has(hf, "use_qk_norm"))
     hf_assume(hf, "use_qk_norm is not given: queries and keys are not normalised");
   if (!hf_flag(hf, "use_qk_norm", !by_key))
     return;
@@ -135,7 +140,16 @@ static void read_query_key_norms(struct hf *hf, struct attention *a)
 /* Gemma-4 gives layers over the whole context larger and fewer heads, whose values may be the keys. */
 static void read_global(struct hf *hf, struct attention *a)
 {
+  static const char keys[] = "global_head_dim num_global_key_value_heads attention_k_eq_v";
+  if (!hf_has(hf, keys))
+    return;
+  if (!hf_has(hf, "global_head_dim"))
+    hf_assume(hf, "global_head_dim is not given: all layers have heads of one size");
+  if (!hf_has(hf, "attention_k_eq_v"))
+    hf_assume(hf, "attention_k_eq_v is not given: values have their own projection and as many heads everywhere");
   a->values_are_keys = hf_flag(hf, "attention_k_eq_v", false);
+  if (a->values_are_keys && !hf_has(hf, "num_global_key_value_heads"))
+    hf_assume(hf, "num_global_key_value_heads is not given: as many KV heads in all layers");
   if (hf_count(hf, "global_head_dim", 1, HEAD_DIM_MAX, &a->head_dim)) {
     a->value_head_dim = a->head_dim;
     if (a->query_norm_size != 0)
@@ -143,6 +157,20 @@ static void read_global(struct hf *hf, struct attention *a)
   }
   if (a->values_are_keys && hf_count(hf, "num_global_key_value_heads", 1, HEADS_MAX, &a->kv_heads))
     check_kv_heads(hf, "num_global_key_value_heads", a->query_heads, a->kv_heads);
+}
+
+/* Where some keys of windowed layers' heads are given, the others would be too. */
+static void note_window_heads(struct hf *hf)
+{
+  static const char *const keys[] = {"v_head_dim", "swa_num_attention_heads", "swa_head_dim", "swa_v_head_dim",
+                                     "swa_num_key_value_heads"};
+  if (!hf_has(hf, "swa_num_attention_heads swa_head_dim swa_v_head_dim swa_num_key_value_heads"))
+    return;
+  for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+    if (!hf_has(hf, keys[i]))
+      hf_assume(hf, "%s is not given beside its kin: as in the other layers", keys[i]);
+  if (!hf_has(hf, "add_swa_attention_sink_bias"))
+    hf_assume(hf, "add_swa_attention_sink_bias is not given: windowed layers have no attention sinks");
 }
 
 /* MiMo-V2 gives windowed layers their own heads. */
@@ -153,6 +181,7 @@ static void read_window(struct hf *hf, const struct hf_plan *plan, struct hf_att
   w->window_tokens = plan->window_tokens;
   if (!hf_plan_uses(plan, HF_MIXER_WINDOW))
     return;
+  note_window_heads(hf);
   (void)hf_count(hf, "swa_num_attention_heads", 1, HEADS_MAX, &w->query_heads);
   (void)hf_count(hf, "swa_head_dim", 1, HEAD_DIM_MAX, &w->head_dim);
   (void)hf_count(hf, "swa_v_head_dim", 1, HEAD_DIM_MAX, &w->value_head_dim);

@@ -8,6 +8,8 @@
 
 #include "api/read.h"
 
+#define CONTEXT "max_position_embeddings n_positions seq_length max_sequence_length max_seq_len n_ctx"
+
 /* ---- opening ---- */
 
 static void find_text(struct hf *hf)
@@ -63,12 +65,11 @@ static bool hf_open(struct hf *hf, const json_t *config, const char *pointer)
 
 static void read_sizes(struct hf *hf, struct hf_sizes *sizes)
 {
-  static const char context[] = "max_position_embeddings n_positions seq_length max_sequence_length max_seq_len n_ctx";
   (void)hf_need(hf, "hidden_size n_embd d_model n_embed", 1, MODEL_HIDDEN_MAX, &sizes->hidden);
-  (void)hf_need(hf, "padded_vocab_size vocab_size", 1, MODEL_VOCAB_MAX, &sizes->vocab);
-  if (!hf_has(hf, context))
+  (void)hf_need(hf, "vocab_size padded_vocab_size", 1, MODEL_VOCAB_MAX, &sizes->vocab);
+  if (!hf_has(hf, CONTEXT))
     hf_assume(hf, "the config states no longest context");
-  (void)hf_count(hf, context, 1, MODEL_CONTEXT_MAX, &sizes->context);
+  (void)hf_count(hf, CONTEXT, 1, MODEL_CONTEXT_MAX, &sizes->context);
   if (hf_has(hf, "word_embed_proj_dim") && hf_peek(hf, "word_embed_proj_dim") != sizes->hidden)
     hf_fault(hf, FAULT_UNSUPPORTED, "word_embed_proj_dim",
              "an embedding of another width than hidden_size: not supported");
@@ -107,6 +108,8 @@ static void set_outer(struct hf *hf, const struct hf_sizes *sizes, struct model 
   model->has_head_bias = hf_flag(hf, "lm_head_bias", hf_has_trait(hf, HF_HEAD_BIAS));
   if (model->has_head_bias && !hf_has(hf, "lm_head_bias"))
     hf_assume(hf, "the head has a bias, as the class \"%s\" does", hf->model_type);
+  if (hf_has_trait(hf, HF_POSITIONS) && sizes->context == 0)
+    hf_fault(hf, FAULT_MISSING, CONTEXT, "needed: the rows of the learned position table");
   if (hf_has_trait(hf, HF_POSITIONS))
     model->position_embeddings = sizes->context + hf->traits->extra_positions;
   if (json_is_object(json_object_get(hf->root, "audio_config")))

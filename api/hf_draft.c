@@ -15,6 +15,15 @@ static struct layer draft_layer(const struct hf_plan *plan, const struct hf_atte
   return layer;
 }
 
+/* Whether some layer is attention over the whole context with an MLP behind it, as modules are. */
+static bool has_plain_layer(const struct hf_plan *plan)
+{
+  for (unsigned i = 0; i < plan->rows; i++)
+    if (plan->row[i].mixer == HF_MIXER_FULL && plan->row[i].mlp != HF_MLP_NONE)
+      return true;
+  return false;
+}
+
 void hf_draft_read(struct hf *hf, const struct hf_plan *plan, const struct hf_attention *attention,
                    const struct hf_feed_forward *feed_forward, unsigned norm_parameters, struct model *out)
 {
@@ -28,7 +37,7 @@ void hf_draft_read(struct hf *hf, const struct hf_plan *plan, const struct hf_at
     hf_assume(hf, "the checkpoint holds one module for multi-token prediction, as those of \"%s\" do", hf->model_type);
   if (modules == 0)
     return;
-  if (!hf_plan_uses(plan, HF_MIXER_FULL) || plan->row[0].shares_parameters) {
+  if (!has_plain_layer(plan)) {
     hf_assume(hf, "modules for multi-token prediction are not counted beside layers of this kind");
     return;
   }

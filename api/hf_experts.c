@@ -22,18 +22,20 @@ static void read_sparse(struct hf *hf, unsigned layers, struct sparse *s)
 {
   static const char first[] = "first_k_dense_replace num_dense_layers moe_layer_start_index";
   char pointer[160];
-  if (hf_is_silent(hf, first) && hf_has(hf, "n_routed_experts moe_num_experts"))
-    hf_assume(hf, "first_k_dense_replace is not given: no dense layers come first");
   (void)hf_count(hf, first, 0, MODEL_LAYERS_MAX, &s->first_dense);
   (void)hf_count(hf, "moe_layer_end_index", 0, MODEL_LAYERS_MAX, &s->last_moe);
   if (json_is_array(hf_get(hf, "moe_layer_freq", pointer)))
     s->is_moe_list = hf_layer_list(hf, "moe_layer_freq", layers);
-  else
+  else if (!hf_has(hf, first) && hf_has(hf, "n_routed_experts moe_num_experts moe_layer_freq"))
+    hf_assume(hf, "first_k_dense_replace is not given: no dense layers come first");
+  if (s->is_moe_list == NULL)
     (void)hf_count(hf, "moe_layer_freq moe_layer_interval", 1, MODEL_LAYERS_MAX, &s->modulo);
   (void)hf_count(hf, "decoder_sparse_step", 1, MODEL_LAYERS_MAX, &s->step);
-  if (!hf_count(hf, "interleave_moe_layer_step", 1, MODEL_LAYERS_MAX, &s->interleave) && hf_has(hf, "intermediate_size_mlp"))
+  if (!hf_count(hf, "interleave_moe_layer_step", 1, MODEL_LAYERS_MAX, &s->interleave) &&
+      hf_has(hf, "intermediate_size_mlp"))
     hf_assume(hf, "interleave_moe_layer_step is not given: experts in every layer");
-  (void)hf_count(hf, "expert_layer_period", 1, MODEL_LAYERS_MAX, &s->period);
+  if (!hf_count(hf, "expert_layer_period", 1, MODEL_LAYERS_MAX, &s->period) && hf_has(hf, "attn_layer_period"))
+    hf_assume(hf, "expert_layer_period is not given: experts in every layer");
   (void)hf_count(hf, "expert_layer_offset", 0, MODEL_LAYERS_MAX, &s->offset);
   s->dense_list = hf_list(hf, "mlp_only_layers");
   s->moe_list = hf_list(hf, "moe_layers");
@@ -56,8 +58,10 @@ static bool has_experts(struct hf *hf)
   unsigned experts = 0;
   if (hf_has(hf, HF_EXPERTS))
     (void)hf_count(hf, HF_EXPERTS, 0, 8192, &experts);
-  else if (hf_is_silent(hf, HF_EXPERTS) && hf_peek(hf, HF_EXPERTS_PER_TOKEN) != 0)
+  else if (hf_peek(hf, HF_EXPERTS_PER_TOKEN) != 0)
     hf_fault(hf, FAULT_MISSING, HF_EXPERTS, "needed: the config says how many experts a token uses, not of how many");
+  if (hf_has(hf, "top_k_experts") && !hf_has(hf, "enable_moe_block"))
+    hf_fault(hf, FAULT_MISSING, "enable_moe_block", "needed beside top_k_experts: whether the experts are used");
   return experts != 0 && hf_flag(hf, "enable_moe_block", true);
 }
 

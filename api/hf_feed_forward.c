@@ -13,7 +13,10 @@
 static unsigned adjusted(struct hf *hf, unsigned width)
 {
   unsigned multiple = 1;
-  if (!hf_flag(hf, "block_auto_adjust_ff_dim", false))
+  const bool is_lfm2 = hf_has(hf, "block_ff_dim block_multiple_of");
+  if (is_lfm2 && !hf_has(hf, "block_auto_adjust_ff_dim"))
+    hf_assume(hf, "block_auto_adjust_ff_dim is not given: the MLP is two thirds as wide as stated, as the class does");
+  if (!hf_flag(hf, "block_auto_adjust_ff_dim", is_lfm2))
     return width;
   (void)hf_count(hf, "block_multiple_of", 1, WIDTH_MAX, &multiple);
   width = (unsigned)(2ULL * width / 3);
@@ -37,6 +40,8 @@ static void read_dense(struct hf *hf, const struct hf_sizes *sizes, const struct
   f->kind = FEED_FORWARD_DENSE;
   if (rows_have_widths(plan))
     return;
+  if (!is_llama4 && hf_has_trait(hf, HF_SHARED_EXPERT))
+    hf_assume(hf, "intermediate_size_mlp is not given: dense layers are as wide as an expert");
   if (hf_has(hf, "shared_intermediate_size") && hf_peek(hf, "shared_intermediate_size") != 0 &&
       hf_has(hf, HF_EXPERTS) && hf_peek(hf, HF_EXPERTS) == 0) { /* Granite-4 without experts keeps the shared one */
     (void)hf_count(hf, "shared_intermediate_size", 1, WIDTH_MAX, &f->intermediate_size);
@@ -62,17 +67,19 @@ static void read_shared(struct hf *hf, struct feed_forward *f)
   } else if (hf_has(hf, "shared_intermediate_size")) {
     (void)hf_count(hf, "shared_intermediate_size", 0, WIDTH_MAX, &f->shared_intermediate_size);
   } else if (hf_count(hf, SHARED_EXPERTS, 0, 64, &count)) {
-    (void)hf_count(hf, "moe_shared_expert_intermediate_size", 1, WIDTH_MAX, &width);
+    if (!hf_count(hf, "moe_shared_expert_intermediate_size", 1, WIDTH_MAX, &width) &&
+        hf_has_trait(hf, HF_SHARED_BY_KEY))
+      hf_assume(hf, "moe_shared_expert_intermediate_size is not given: as wide as a routed expert");
     if (count * (uint64_t)width > WIDTH_MAX)
-      hf_fault(hf, FAULT_OUT_OF_RANGE, SHARED_EXPERTS,
-               "%u shared experts of width %u are wider than %u", count, width, WIDTH_MAX);
+      hf_fault(hf, FAULT_OUT_OF_RANGE, SHARED_EXPERTS, "%u shared experts of width %u are wider than %u", count, width,
+               WIDTH_MAX);
     else
       f->shared_intermediate_size = count * width;
   } else if (hf_has_trait(hf, HF_SHARED_EXPERT)) {
     f->shared_intermediate_size = width;
     hf_assume(hf, "one shared expert of width %u beside the routed ones, as the class \"%s\" does", width,
               hf->model_type);
-  } else if (hf_has(hf, "n_routed_experts moe_num_experts") && hf_is_silent(hf, SHARED_EXPERTS)) {
+  } else if (hf_has(hf, "n_routed_experts moe_num_experts first_k_dense_replace") && !hf_has(hf, SHARED_EXPERTS)) {
     hf_assume(hf, "n_shared_experts is not given: no shared experts");
   } else if (hf_has_trait(hf, HF_SHARED_BY_KEY)) {
     hf_assume(hf, "shared_expert_intermediate_size is not given: no shared experts");
@@ -82,8 +89,13 @@ static void read_shared(struct hf *hf, struct feed_forward *f)
 static bool router_has_bias(struct hf *hf)
 {
   const char *method = hf_text(hf, "topk_method");
+  if (method != NULL && strcmp(method, "greedy") != 0 && strcmp(method, "group_limited_greedy") != 0 &&
+      strcmp(method, "noaux_tc") != 0)
+    hf_fault(hf, FAULT_UNKNOWN_VALUE, "topk_method", "expected greedy, group_limited_greedy or noaux_tc");
   if (method != NULL)
     return strcmp(method, "noaux_tc") == 0;
+  if (!hf_has(hf, ROUTER_BIAS) && !hf_has_trait(hf, HF_ROUTER_BIAS) && hf_has(hf, "scoring_func"))
+    hf_assume(hf, "neither topk_method nor use_routing_bias is given: the router has no bias");
   return hf_flag(hf, ROUTER_BIAS, hf_has_trait(hf, HF_ROUTER_BIAS));
 }
 
@@ -95,10 +107,11 @@ static void read_experts(struct hf *hf, struct feed_forward *f)
       f->experts_per_token > f->experts)
     hf_fault(hf, FAULT_CONFLICT, HF_EXPERTS_PER_TOKEN, "%u experts a token of only %u", f->experts_per_token,
              f->experts);
-  if (!hf_has(hf, EXPERT_WIDTH) && hf_has_trait(hf, HF_EXPERT_WIDTH_BY_KEY))
+  if (!hf_has(hf, EXPERT_WIDTH) && (hf_has_trait(hf, HF_EXPERT_WIDTH_BY_KEY) || hf_has(hf, "n_routed_experts")))
     hf_assume(hf, "moe_intermediate_size is not given: experts are as wide as intermediate_size");
   (void)hf_need(hf, EXPERT_WIDTH " intermediate_size", 1, WIDTH_MAX, &f->intermediate_size);
-  (void)hf_count(hf, "moe_latent_size", 1, MODEL_HIDDEN_MAX, &f->latent_size);
+  if (!hf_count(hf, "moe_latent_size", 1, MODEL_HIDDEN_MAX, &f->latent_size) && hf_has(hf, "hybrid_override_pattern"))
+    hf_assume(hf, "moe_latent_size is not given: experts work on the hidden state itself");
   f->has_router_bias = router_has_bias(hf);
   f->has_expert_bias = hf_has_trait(hf, HF_EXPERT_BIAS);
   if (f->has_router_bias && !hf_has(hf, "topk_method " ROUTER_BIAS))

@@ -58,17 +58,18 @@ static const json_t *look_up(const struct hf *hf, char key[64], char pointer[160
 const json_t *hf_get(const struct hf *hf, const char *keys, char pointer[160])
 {
   char key[64];
+  const json_t *found = NULL;
   const char *rest = next_key(keys, key);
   read_pointer(pointer, 160, hf->text_pointer, key);
-  for (; rest != NULL; rest = next_key(rest, key)) {
+  for (; rest != NULL; rest = next_key(rest, key)) { /* to the end: other names of the same thing count as read */
     char at[160];
     const json_t *value = look_up(hf, key, at);
-    if (value != NULL && !json_is_null(value)) {
-      memcpy(pointer, at, sizeof at);
-      return value;
-    }
+    if (found != NULL || value == NULL || json_is_null(value))
+      continue;
+    memcpy(pointer, at, sizeof at);
+    found = value;
   }
-  return NULL;
+  return found;
 }
 
 bool hf_is_silent(const struct hf *hf, const char *keys)

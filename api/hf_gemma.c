@@ -10,6 +10,8 @@ static void add_layer_embeddings(struct hf *hf, const struct hf_sizes *sizes, st
 {
   unsigned width = 0;
   unsigned vocab = sizes->vocab;
+  if (!hf_has(hf, PER_LAYER) && hf_has(hf, "vocab_size_per_layer_input"))
+    hf_assume(hf, PER_LAYER " is not given: layers have no embeddings of their own");
   if (!hf_count(hf, PER_LAYER, 0, 8192, &width) || width == 0)
     return;
   if (!hf_count(hf, "vocab_size_per_layer_input", 1, MODEL_VOCAB_MAX, &vocab))
@@ -28,7 +30,7 @@ static void add_side_paths(struct hf *hf, const struct hf_sizes *sizes, struct h
 {
   unsigned streams = 0;
   unsigned rank = 0;
-  if (!hf_count(hf, "altup_num_inputs", 1, 64, &streams))
+  if (!hf_has(hf, "altup_num_inputs laurel_rank") || !hf_need(hf, "altup_num_inputs", 1, 64, &streams))
     return;
   (void)hf_need(hf, "laurel_rank", 1, 65536, &rank);
   out->extra_parameters += 2ULL * (streams - 1) * sizes->hidden * sizes->hidden;
@@ -59,6 +61,8 @@ static void widen_sharing_layers(struct hf *hf, struct hf_plan *plan)
 
 void hf_gemma_read(struct hf *hf, const struct hf_sizes *sizes, struct hf_plan *plan, struct model *out)
 {
+  if (hf_has(hf, PER_LAYER) && !hf_has(hf, "num_kv_shared_layers"))
+    hf_assume(hf, "num_kv_shared_layers is not given: every layer has its own KV");
   add_layer_embeddings(hf, sizes, plan, out);
   add_side_paths(hf, sizes, plan, out);
   add_expert_norms(hf, plan);

@@ -153,9 +153,9 @@ static uint64_t adapter_parameters(struct hf *hf, uint64_t hidden, uint64_t atte
   uint64_t parameters = 0;
   const bool has_mlp_adapter = hf_flag(hf, "use_shared_mlp_adapter", true);
   const bool has_attention_adapter = hf_flag(hf, "use_shared_attention_adapter", false);
-  if (hf_is_silent(hf, "use_shared_mlp_adapter"))
+  if (!hf_has(hf, "use_shared_mlp_adapter"))
     hf_assume(hf, "use_shared_mlp_adapter is not given: every use of a shared block has adapters on its MLP");
-  if (hf_is_silent(hf, "use_shared_attention_adapter"))
+  if (!hf_has(hf, "use_shared_attention_adapter"))
     hf_assume(hf, "use_shared_attention_adapter is not given: none");
   if (!has_mlp_adapter && !has_attention_adapter)
     return 0;
@@ -203,8 +203,8 @@ static void plan_shared_blocks(struct hf *hf, const struct hf_sizes *sizes, cons
     plan->row[plan->rows++] = rows[1];
     uses += is_hybrid;
   }
-  hf_assume(hf, "%u shared blocks are used %u times: each use is listed as a layer of its own, its parameters once", blocks,
-            uses);
+  hf_assume(hf, "%u shared blocks are used %u times: each use is listed as a layer of its own, its parameters once",
+            blocks, uses);
 }
 
 static bool has_shared_blocks(const json_t *types)
@@ -237,7 +237,8 @@ bool hf_plan_hybrid(struct hf *hf, const struct hf_sizes *sizes, struct hf_plan 
     if (json_array_size(types) == plan->rows)
       plan_shared_blocks(hf, sizes, types, plan);
     else
-      hf_fault(hf, FAULT_CONFLICT, "layers_block_type", "%zu entries for %u layers", json_array_size(types), plan->rows);
+      hf_fault(hf, FAULT_CONFLICT, "layers_block_type", "%zu entries for %u layers", json_array_size(types),
+               plan->rows);
   } else {
     return false;
   }

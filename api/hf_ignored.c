@@ -75,7 +75,7 @@ bool hf_is_left_alone(struct hf *hf, const json_t *ignored, const struct model *
   {
     const char *text = json_string_value(entry);
     const enum hf_group named = text != NULL ? group_of(text) : HF_GROUP_OTHER;
-    if (named == group || named == HF_GROUP_ALL)
+    if (text != NULL && (named == group || named == HF_GROUP_ALL))
       mark_layers(is_marked, group == HF_GROUP_HEAD ? 1 : model->layer_count, text);
   }
   if (group == HF_GROUP_HEAD)

@@ -59,9 +59,12 @@ static bool mixer_of_type(const char *type, uint8_t *mixer)
     const char *name;
     enum hf_mixer mixer;
   } types[] = {
-      {"full_attention", HF_MIXER_FULL},       {"attention", HF_MIXER_FULL},
-      {"sliding_attention", HF_MIXER_WINDOW},  {"chunked_attention", HF_MIXER_WINDOW},
-      {"linear_attention", HF_MIXER_LINEAR},   {"mamba", HF_MIXER_LINEAR},
+      {"full_attention", HF_MIXER_FULL},
+      {"attention", HF_MIXER_FULL},
+      {"sliding_attention", HF_MIXER_WINDOW},
+      {"chunked_attention", HF_MIXER_WINDOW},
+      {"linear_attention", HF_MIXER_LINEAR},
+      {"mamba", HF_MIXER_LINEAR},
       {"conv", HF_MIXER_LINEAR},
   };
   for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
@@ -116,6 +119,8 @@ static void plan_listed(struct hf *hf, struct hf_plan *plan, const char *key, js
   const json_t *list = hf_list(hf, key);
   size_t i;
   json_t *entry;
+  if (!hf_has(hf, key))
+    hf_fault(hf, FAULT_MISSING, key, "needed: the numbers of the layers with attention");
   for (unsigned layer = 0; layer < plan->rows; layer++)
     plan->row[layer].mixer = HF_MIXER_LINEAR;
   json_array_foreach(read_iterable(list), i, entry)
@@ -185,9 +190,9 @@ static unsigned norms_by_fields(struct hf *hf)
   const bool is_new = hf_flag(hf, "new_decoder_architecture", false);
   unsigned norms = is_new ? 2 : 1;
   (void)hf_count(hf, "num_ln_in_parallel_attn", 1, 2, &norms);
-  if (hf_is_silent(hf, "new_decoder_architecture"))
+  if (!hf_has(hf, "new_decoder_architecture"))
     hf_assume(hf, "new_decoder_architecture is not given: the older decoder");
-  if (hf_is_silent(hf, "parallel_attn"))
+  if (!hf_has(hf, "parallel_attn"))
     hf_assume(hf, "parallel_attn is not given: attention and MLP side by side");
   return hf_flag(hf, "parallel_attn", true) ? norms : 2;
 }

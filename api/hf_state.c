@@ -10,7 +10,7 @@
 
 static uint64_t conv_bias(struct hf *hf, uint64_t convolved)
 {
-  if (hf_is_silent(hf, "use_conv_bias mamba_conv_bias"))
+  if (!hf_has(hf, "use_conv_bias mamba_conv_bias"))
     hf_assume(hf, "use_conv_bias is not given: the convolution has a bias");
   return hf_flag(hf, "use_conv_bias mamba_conv_bias", true) ? convolved : 0;
 }
@@ -36,6 +36,7 @@ static void read_heads(struct hf *hf, uint64_t hidden, struct attention *a)
   } else if (a->linear_value_heads != 0) {
     const uint64_t inner = expanded(hf, hidden);
     a->linear_value_head_dim = (unsigned)(inner / a->linear_value_heads);
+    hf_assume(hf, "the head size of state layers is not given: their width / heads = %u", a->linear_value_head_dim);
     if (inner % a->linear_value_heads != 0 || a->linear_value_head_dim > HEAD_DIM_MAX)
       hf_fault(hf, FAULT_CONFLICT, keys, "%u heads do not divide a block %ju wide into heads of at most %d",
                a->linear_value_heads, (uintmax_t)inner, HEAD_DIM_MAX);
@@ -47,7 +48,7 @@ static bool has_norm(struct hf *hf)
 {
   if (!hf_has_trait(hf, HF_STATE_NORM_BY_KEY))
     return true;
-  if (hf_is_silent(hf, "mamba_rms_norm"))
+  if (!hf_has(hf, "mamba_rms_norm"))
     hf_assume(hf, "mamba_rms_norm is not given: no norm behind the state");
   return hf_flag(hf, "mamba_rms_norm", false);
 }
@@ -94,6 +95,8 @@ static uint64_t inner_size(struct hf *hf, uint64_t hidden)
   unsigned inner = 0;
   if (!hf_has(hf, HF_HEADS) && hf_count(hf, "intermediate_size", 1, INNER_MAX, &inner))
     return inner;
+  if (!hf_has(hf, HF_HEADS))
+    hf_assume(hf, "intermediate_size is not given: expand tells the width of the state blocks");
   return expanded(hf, hidden);
 }
 
@@ -126,6 +129,7 @@ void hf_state_read(struct hf *hf, const struct hf_sizes *sizes, struct attention
   else if (hf_has(hf, STATE))
     read_mamba1(hf, sizes->hidden, out);
   else
-    hf_fault(hf, FAULT_UNSUPPORTED, HF_LAYER_TYPES " hybrid_override_pattern full_attention_interval",
-             "linear layers without linear_num_key_heads …, n_groups …, state_size … or conv_L_cache are not supported");
+    hf_fault(
+        hf, FAULT_UNSUPPORTED, HF_LAYER_TYPES " hybrid_override_pattern full_attention_interval",
+        "linear layers without linear_num_key_heads …, n_groups …, state_size … or conv_L_cache are not supported");
 }

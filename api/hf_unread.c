@@ -44,9 +44,10 @@ void hf_refuse_unsupported(struct hf *hf)
 /* Words of keys about sampling, numerics, training or tokens, whatever else is in them. */
 static bool is_harmless(const char *key)
 {
-  static const char *const words[] = {"eps",   "beam",   "ngram",  "token_id", "return", "labels",  "init",     "dropout",
-                                      "theta", "aux",    "chunk_size_feed",    "keep",   "original_max", "pruned",
-                                      "scale", "scaling", "precision", "index", "label",  "batch",   "layerdrop"};
+  static const char *const words[] = {"eps",          "beam",    "ngram",    "token_id", "return",          "labels",
+                                      "init",         "dropout", "theta",    "aux",      "chunk_size_feed", "keep",
+                                      "original_max", "pruned",  "scale",    "scaling",  "precision",       "index",
+                                      "label",        "batch",   "layerdrop"};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
     if (strstr(key, words[i]) != NULL)
       return true;
@@ -55,8 +56,8 @@ static bool is_harmless(const char *key)
 
 static bool looks_structural(const char *key)
 {
-  static const char *const words[] = {"num_",  "_num", "layer", "head", "expert", "window",
-                                      "rank",  "dim",  "size",  "block", "pattern"};
+  static const char *const words[] = {"num_", "_num", "layer", "head",  "expert", "window",
+                                      "rank", "dim",  "size",  "block", "pattern"};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
     if (strstr(key, words[i]) != NULL)
       return !is_harmless(key);

@@ -1,5 +1,5 @@
 /* Vision towers and their projectors, counted beside the decoder. The kind of tower is told by its keys; each formula was
-   derived from the published totals of models with and without the tower (tests/api/test_hf_beside.c). */
+   derived from the published totals of models with and without the tower (tests/api/test_hf_vision.c). */
 #include "api/hf.h"
 
 #include <stdio.h>
@@ -122,12 +122,26 @@ static uint64_t merger(struct vision *v, uint64_t edge, uint64_t outputs, uint64
   return norm + linear(merged, merged, true) + linear(merged, outputs, true);
 }
 
+/* Layers whose patches enter the decoder beside those of the last. */
+static uint64_t deep_stacks(struct vision *v)
+{
+  const json_t *list = hf_list(&v->hf, "deepstack_visual_indexes");
+  size_t i;
+  json_t *entry;
+  json_array_foreach(read_iterable(list), i, entry)
+  {
+    if (!json_is_integer(entry))
+      hf_fault(&v->hf, FAULT_WRONG_TYPE, "deepstack_visual_indexes", "entry %zu is no number of a layer", i);
+  }
+  return json_array_size(list);
+}
+
 /* Qwen3-VL and Qwen3.5: layer norms, a table of positions, a merger, and one for every deep stack index with its norm
    over the merged patches. */
 static uint64_t read_qwen3(struct vision *v)
 {
   const uint64_t h = v->tower.hidden;
-  const uint64_t deep = json_array_size(hf_list(&v->hf, "deepstack_visual_indexes"));
+  const uint64_t deep = deep_stacks(v);
   unsigned frames = 0;
   unsigned positions = 0;
   unsigned outputs = 0;
@@ -182,11 +196,15 @@ static const struct {
   uint64_t (*read)(struct vision *v);
 } kinds[] = {
     {NULL, {"vt_hidden_size", "init_pos_emb_height", "init_pos_emb_width"}, read_moonvit},
-    {NULL, {"depth", "num_position_embeddings", "out_hidden_size", "spatial_merge_size", "temporal_patch_size"},
+    {NULL,
+     {"depth", "num_position_embeddings", "out_hidden_size", "spatial_merge_size", "temporal_patch_size"},
      read_qwen3},
-    {NULL, {"depth", "out_hidden_size", "spatial_merge_size", "temporal_patch_size"}, read_qwen25},
+    {NULL,
+     {"depth", "out_hidden_size", "spatial_merge_size", "temporal_patch_size", "fullatt_block_indexes"},
+     read_qwen25},
     {NULL, {"image_size", "projector_input_dim", "projector_output_dim", "vision_output_dim"}, read_llama4},
-    {NULL, {"position_embedding_size", "pooling_kernel_size", "num_attention_heads", "num_key_value_heads", "head_dim"},
+    {NULL,
+     {"position_embedding_size", "pooling_kernel_size", "num_attention_heads", "num_key_value_heads", "head_dim"},
      read_gemma4},
     {"siglip_vision_model", {"image_size"}, read_siglip},
     {"pixtral", {"hidden_size"}, read_pixtral},

@@ -107,9 +107,7 @@ void hf_plan_fill_windows(struct hf *hf, unsigned context, struct hf_plan *plan)
   if (!hf_need(hf, HF_WINDOW, 1, MODEL_CONTEXT_MAX, &plan->window_tokens))
     return;
   if (context != 0 && plan->window_tokens >= context) {
-    hf_assume(hf, "a window of %u tokens is never filled by a context of %u: no window", plan->window_tokens,
-              context);
+    hf_assume(hf, "a window of %u tokens is never filled by a context of %u: no window", plan->window_tokens, context);
     forget_windows(plan);
   }
 }
-

@@ -52,6 +52,17 @@ static json_t *write_modules(const struct model *model)
   return object;
 }
 
+/* What published checkpoints store beside the decoder, in none of its totals. */
+static void put_beside(json_t **object, const struct model *model)
+{
+  const struct parameter_counts decoder = model_parameters(model);
+  const struct parameter_counts draft = model_draft_parameters(model);
+  const uint64_t scales = decoder.scales + draft.scales;
+  put_member(object, "parameters_vision", json_integer((json_int_t)model->vision_parameters));
+  put_member(object, "parameters_multi_token_prediction", json_integer((json_int_t)parameter_counts_total(&draft)));
+  put_member(object, "quantisation_scales", json_integer((json_int_t)scales));
+}
+
 static json_t *write_attention_group(const struct model *model, unsigned kind)
 {
   const struct attention *a = &model->layers[kind].attention;
@@ -80,6 +91,7 @@ json_t *model_derived_write(const struct model *model, const json_t *assumptions
   put_member(&object, "parameters_total", json_integer((json_int_t)model_parameters_total(model)));
   put_member(&object, "parameters_active", json_integer((json_int_t)model_parameters_active(model)));
   put_member(&object, "parameters_by_module", write_modules(model));
+  put_beside(&object, model);
   put_member(&object, "weights_bytes", write_number(model_weights_bytes(model)));
   put_member(&object, "kv_cache_precision", json_string(precision_name(kv_cache)));
   put_member(&object, "kv_bytes_per_token", write_number(kv.growing_per_token_bytes + kv.windowed_per_token_bytes));

@@ -61,13 +61,13 @@ enum err model_append_layers(struct model *model, const struct layer *layer, uns
    128 of them, whatever the format of the KV cache (MEMORY §2). */
 static double attention_kv_bytes(const struct attention *a, double element_bytes)
 {
+  const unsigned index_scales = (a->index_head_dim + 127) / 128;
   if (a->shares_kv)
     return 0.0;
   if (a->kind == ATTENTION_GROUPED)
     return (double)((uint64_t)a->kv_heads * (a->head_dim + a->value_head_dim)) * element_bytes;
   if (a->kind == ATTENTION_LATENT)
-    return (double)(a->kv_lora_rank + a->rope_head_dim) * element_bytes + (double)a->index_head_dim +
-           4.0 * (double)((a->index_head_dim + 127) / 128);
+    return (double)(a->kv_lora_rank + a->rope_head_dim) * element_bytes + a->index_head_dim + 4.0 * index_scales;
   return 0.0;
 }
 

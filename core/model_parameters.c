@@ -164,11 +164,11 @@ struct parameter_counts model_layer_parameters(const struct model *model, const 
   const struct model_precision *p = &model->precision;
   const struct feed_forward *f = &layer->feed_forward;
   struct parameter_counts counts = {.norms = layer->norm_parameters};
-  uint64_t modules[MODULE_COUNT];
+  uint64_t modules[MODULE_COUNT] = {0};
   struct shapes s;
   shapes_of(&s, layer, model->hidden_size);
   for (unsigned i = 0; i < MODULE_COUNT; i++) {
-    modules[i] = s.vectors[i] + s.loose[i];
+    modules[i] += s.vectors[i] + s.loose[i];
     counts.scales += loose_scales(p, s.loose[i], (enum module)i, model->hidden_size);
   }
   for (unsigned i = 0; i < s.matrix_count; i++) {

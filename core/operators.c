@@ -87,13 +87,25 @@ static struct op experts(const struct operator_context *context, const struct fe
   const double matrices = feed_forward->is_gated ? 3 : 2;
   op.token_experts = tokens * used / ways;
   op.experts_hit = fmin(total / ways * (1 - pow(1 - used / total, tokens)), fmax(op.token_experts, used / ways));
-  op.inputs = context->model->hidden_size;
+  op.inputs = feed_forward->latent_size != 0 ? feed_forward->latent_size : context->model->hidden_size;
   op.outputs = feed_forward->intermediate_size * ways / ranks;
   op.flops = 2 * matrices * op.token_experts * op.inputs * op.outputs;
   op.weight_bytes =
       matrices * op.experts_hit * op.inputs * op.outputs * model_bytes_per_weight(context->model, op.precision);
   op.activation_bytes = op.token_experts * (4 * op.inputs + 6 * op.outputs);
   return op;
+}
+
+/* Into and out of the width that latent experts work on; every rank does both. */
+static size_t latent_projections(struct op *ops, const struct operator_context *context,
+                                 const struct feed_forward *feed_forward)
+{
+  const double hidden = context->model->hidden_size;
+  ops[0] =
+      operator_linear(context, "latent down-projection", hidden, feed_forward->latent_size, context->precision->dense);
+  ops[1] =
+      operator_linear(context, "latent up-projection", feed_forward->latent_size, hidden, context->precision->dense);
+  return 2;
 }
 
 size_t operators_of_feed_forward(struct op *ops, const struct operator_context *context,
@@ -106,6 +118,8 @@ size_t operators_of_feed_forward(struct op *ops, const struct operator_context *
   case FEED_FORWARD_MOE:
     ops[n++] = router(context, feed_forward);
     ops[n++] = experts(context, feed_forward);
+    if (feed_forward->latent_size != 0)
+      n += latent_projections(ops + n, context, feed_forward);
     if (feed_forward->shared_intermediate_size != 0)
       n += dense(ops + n, context, operator_split(context, feed_forward->shared_intermediate_size),
                  feed_forward->is_gated);
@@ -145,6 +159,10 @@ size_t operators_of_layer(struct op ops[OPERATORS_LAYER_MAX], const struct model
                                            shape->decode_sequences + shape->prefill_tokens};
   size_t n = operators_of_attention(ops, &context, &layer->attention);
   n += operators_of_feed_forward(ops + n, &context, &layer->feed_forward);
+  if (layer->other_parameters != 0)
+    ops[n++] = operator_linear(&context, "other projections", model->hidden_size,
+                               (double)layer->other_parameters / model->hidden_size / layout->tensor_parallel,
+                               precision->dense);
   n += collectives(ops + n, &context, layer);
   ops[n++] = stream("norms, activation, residuals", OPERATOR_ELEMENTWISE,
                     elementwise_passes * ACTIVATION_ELEMENT_BYTES * context.tokens * model->hidden_size);
@@ -156,14 +174,20 @@ size_t operators_of_head(struct op ops[OPERATORS_HEAD_MAX], const struct model *
                          const struct step_shape *shape)
 {
   const double sampling_bytes_per_logit = 12; /* fp32 logits written, read and reduced once more. STEPMODEL §2. */
-  const struct operator_context context = {model, precision, layout, shape,
-                                           shape->decode_sequences +
-                                               (shape->prefill_tokens > 0 ? shape->prefill_sequences : 0)};
+  struct operator_context context = {model, precision, layout, shape,
+                                     shape->decode_sequences +
+                                         (shape->prefill_tokens > 0 ? shape->prefill_sequences : 0)};
   const double vocabulary = operator_split(&context, model->vocab_size);
   ops[0] = operator_linear(&context, "lm_head", model->hidden_size, vocabulary, precision->head);
   ops[0].group = OPERATOR_HEAD;
   ops[1] = stream("sampling", OPERATOR_HEAD, sampling_bytes_per_logit * context.tokens * vocabulary);
-  return 2;
+  if (model->extra_parameters == 0)
+    return 2;
+  context.tokens = shape->decode_sequences + shape->prefill_tokens; /* every token, not only those with logits */
+  ops[2] =
+      operator_linear(&context, "projections outside of layers", model->hidden_size,
+                      (double)model->extra_parameters / model->hidden_size / layout->tensor_parallel, precision->dense);
+  return 3;
 }
 
 const char *operator_group_name(enum operator_group group)

@@ -63,7 +63,7 @@ struct op {
 };
 
 #define OPERATORS_LAYER_MAX 24
-#define OPERATORS_HEAD_MAX 2
+#define OPERATORS_HEAD_MAX 3
 
 /* The operators of one layer for this shape; returns their number. */
 size_t operators_of_layer(struct op ops[OPERATORS_LAYER_MAX], const struct model *model, const struct layer *layer,

@@ -70,11 +70,12 @@ static size_t grouped(struct op *ops, const struct operator_context *context, co
 {
   const double query_heads = operator_split(context, attention->query_heads);
   const double kv_heads = attention->shares_kv ? 0 : operator_split(context, attention->kv_heads);
-  const double qkv = query_heads * (attention->has_output_gate ? 2 : 1) * attention->head_dim +
-                     kv_heads * (attention->head_dim + attention->value_head_dim);
+  const double kv_dims = attention->head_dim + (attention->values_are_keys ? 0 : attention->value_head_dim);
+  const double inputs = attention->input_size != 0 ? attention->input_size : context->model->hidden_size;
+  const double qkv = query_heads * (attention->has_output_gate ? 2 : 1) * attention->head_dim + kv_heads * kv_dims;
   const enum precision precision = context->precision->attention;
   size_t n = 0;
-  ops[n++] = operator_linear(context, "qkv projection", context->model->hidden_size, qkv, precision);
+  ops[n++] = operator_linear(context, "qkv projection", inputs, qkv, precision);
   if (context->shape->decode_sequences > 0)
     ops[n++] = decode_attention(context, attention);
   if (context->shape->prefill_tokens > 0)

@@ -1,4 +1,4 @@
-/* The native architecture object: what may be left out, and what is refused. Round trips are in test_hf_config. */
+/* The native architecture object: what may be left out, and what is refused. Round trips are in test_hf_facts. */
 #include "api/catalogue.h"
 
 #include <stdlib.h>
@@ -144,6 +144,33 @@ START_TEST(faults_wrong_objects)
 }
 END_TEST
 
+/* Twice one layer, stored once: 12,288 + 24,576 + 128, with 50 parameters besides; 7 of layers' embeddings, 5 others; final norm
+   and 2·64,000. A module beside: the same layer, 2·64², three norms of 64; a tower. */
+START_TEST(reads_what_is_shared_and_beside)
+{
+  struct parameter_counts draft;
+  read_text(
+      "{" SIZES ",'precision':{},'final_norm_parameters':64,'layer_embedding_parameters':7,'extra_parameters':5,"
+      "'vision_parameters':400,'multi_token_prediction':{'modules':2,'own_embeddings':true,'norm_parameters':128," GQA
+      "," MLP "},'layers':[{'other_parameters':50,'norm_parameters':128," GQA "," MLP "},"
+      "{'shares_parameters':true,'norm_parameters':128," GQA "," MLP "}]}");
+  ck_assert_msg(faults.count == 0, "%s", first_fault());
+  ck_assert_uint_eq(model_parameters_total(&model), 36992 + 50 + 12 + 64 + 128000);
+  ck_assert_uint_eq(model.vision_parameters, 400);
+  draft = model_draft_parameters(&model);
+  ck_assert_uint_eq(parameter_counts_total(&draft), 2 * (36992 + 8192 + 192 + 128000));
+}
+END_TEST
+
+START_TEST(refuses_wrong_modules)
+{
+  read_text("{" SIZES ",'multi_token_prediction':{'modules':0,'layer':{}},'layers':[{" GQA "," MLP "}]}");
+  ck_assert(has_fault("/architecture/multi_token_prediction/modules", FAULT_OUT_OF_RANGE));
+  ck_assert(has_fault("/architecture/multi_token_prediction/layer", FAULT_UNKNOWN_FIELD));
+  ck_assert(has_fault("/architecture/multi_token_prediction/attention", FAULT_MISSING));
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("api/architecture");
@@ -152,5 +179,7 @@ int main(void)
   tcase_add_test(tcase, takes_kinds_by_word);
   tcase_add_test(tcase, reads_precisions);
   tcase_add_loop_test(tcase, faults_wrong_objects, 0, 23);
+  tcase_add_test(tcase, reads_what_is_shared_and_beside);
+  tcase_add_test(tcase, refuses_wrong_modules);
   return suite_run(suite);
 }

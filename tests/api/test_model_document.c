@@ -85,6 +85,21 @@ START_TEST(derives_states)
 }
 END_TEST
 
+/* DeepSeek-V3: 684,531,386,000 published parameters are the decoder's 671,026,419,200, the prediction module's
+   13,463,426,304 and 41,540,496 scales. Gemma-4's tower is in test_hf_vision. */
+START_TEST(keeps_apart_what_is_beside)
+{
+  const json_t *derived = derive(load("deepseek-ai--DeepSeek-V3.json"), NULL, NULL);
+  ck_assert_int_eq(doc_integer(derived, "parameters_total"), 671026419200);
+  ck_assert_int_eq(doc_integer(derived, "parameters_multi_token_prediction"), 13463426304);
+  ck_assert_int_eq(doc_integer(derived, "quantisation_scales"), 41540496);
+  ck_assert_int_eq(doc_integer(derived, "parameters_vision"), 0);
+  derived = derive(load("google--gemma-4-26B-A4B.json"), NULL, NULL);
+  ck_assert_int_eq(doc_integer(derived, "parameters_vision"), 572792112);
+  ck_assert_int_eq(doc_integer(derived, "parameters_total"), 25233141760);
+}
+END_TEST
+
 START_TEST(takes_what_it_answered)
 {
   json_t *first = derive(load("deepseek-ai--DeepSeek-V3.json"), NULL, NULL);
@@ -125,6 +140,7 @@ int main(void)
   tcase_add_test(tcase, derives_windows);
   tcase_add_test(tcase, takes_the_side_file);
   tcase_add_test(tcase, derives_states);
+  tcase_add_test(tcase, keeps_apart_what_is_beside);
   tcase_add_test(tcase, takes_what_it_answered);
   tcase_add_test(tcase, refuses_unclear_bodies);
   return suite_run(suite);

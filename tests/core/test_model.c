@@ -93,13 +93,14 @@ START_TEST(counts_kv_bytes)
 }
 END_TEST
 
-/* fp8 linears: 32·(41,943,040 + 176,160,768) = 6,979,321,856 bytes; the rest, 1,050,939,392 parameters, 2 bytes each. */
+/* fp8 linears: 32·(41,943,040 + 176,160,768) = 6,979,321,856 bytes, and 32·7 scales of 4 bytes; the rest, 1,050,939,392
+   parameters, 2 bytes each. */
 START_TEST(weighs_quantised_modules)
 {
   struct model model;
   make_llama(&model, 32, 4096, 32, 14336);
   set_precision(&model, PRECISION_FP8);
-  ck_assert(is_same(model_weights_bytes(&model), 6979321856.0 + 2.0 * 1050939392.0));
+  ck_assert(is_same(model_weights_bytes(&model), 6979321856.0 + 4.0 * 224 + 2.0 * 1050939392.0));
   set_precision(&model, PRECISION_INT4);
   model.precision.quantised_weight_bytes = 0.5 + 2.0 / 128; /* a 16-bit scale for 128 weights */
   ck_assert(is_same(model_weights_bytes(&model), 6979321856.0 * 0.515625 + 2.0 * 1050939392.0));
@@ -156,6 +157,105 @@ START_TEST(counts_experts)
   ck_assert_uint_eq(counts.router, 55);
   ck_assert_uint_eq(counts.experts, 900 + 110);
   ck_assert_uint_eq(counts.experts_active, 360 + 44);
+}
+END_TEST
+
+/* The same experts on a latent of 4: 3·4·6 = 72 each, and 10·4 to it and back, which are no experts. */
+START_TEST(counts_experts_on_a_latent)
+{
+  struct model model;
+  struct layer layer = llama_layer(4, 2, 6, 10);
+  struct parameter_counts counts;
+  make_llama(&model, 1, 10, 4, 6);
+  layer.feed_forward.kind = FEED_FORWARD_MOE;
+  layer.feed_forward.experts = 5;
+  layer.feed_forward.experts_per_token = 2;
+  layer.feed_forward.latent_size = 4;
+  counts = model_layer_parameters(&model, &layer);
+  ck_assert_uint_eq(counts.experts, 5 * 72);
+  ck_assert_uint_eq(counts.experts_active, 2 * 72);
+  ck_assert_uint_eq(counts.router, 50);
+  ck_assert_uint_eq(counts.dense, 80);
+}
+END_TEST
+
+/* hidden 10, 4 heads of 3, 2 KV heads: values that are keys save 10·6 of 360 parameters and no KV; inputs of width 20 double
+   q, k and v, 240. A layer that shares parameters adds none, but KV of 2·6·2 bytes; what else it has is its own. */
+START_TEST(counts_what_is_shared_once)
+{
+  struct model model;
+  struct layer layer = llama_layer(4, 2, 7, 10);
+  uint64_t before;
+  make_llama(&model, 1, 10, 4, 7);
+  layer.attention.head_dim = layer.attention.value_head_dim = 3;
+  layer.attention.values_are_keys = true;
+  ck_assert_uint_eq(model_layer_parameters(&model, &layer).attention, 300);
+  layer.attention.values_are_keys = false;
+  layer.attention.input_size = 20;
+  ck_assert_uint_eq(model_layer_parameters(&model, &layer).attention, 360 + 240);
+  model.layer_count = model.layer_kind_count = 0;
+  append(&model, &layer, 1);
+  before = model_parameters_total(&model);
+  layer.shares_parameters = true;
+  append(&model, &layer, 2);
+  ck_assert_uint_eq(model.layer_kind_count, 2);
+  ck_assert_uint_eq(model_parameters_total(&model), before);
+  ck_assert_uint_eq(model_parameters_active(&model), before);
+  ck_assert_uint_eq(model_layer_parameters(&model, &layer).attention, 600);
+  ck_assert(is_same(model_weights_bytes(&model), 2.0 * (double)before));
+  ck_assert(is_same(model_kv_bytes(&model, PRECISION_BF16).growing_per_token_bytes, 3 * 24));
+  layer.shares_parameters = false;
+  layer.other_parameters = 1000;
+  append(&model, &layer, 1);
+  ck_assert_uint_eq(model_parameters_total(&model), before + 600 + 210 + 20 + 1000);
+  model.layer_embedding_parameters = 7;
+  model.extra_parameters = 5;
+  ck_assert_uint_eq(model_parameters_total(&model), before + 600 + 210 + 20 + 1000 + 12);
+}
+END_TEST
+
+/* Two modules of Llama-3.1-8B's layer: 218,112,000 each, a projection 2·4096² and three norms; with copies of embedding and
+   head 2·525,336,576 more. The decoder's total is none the wiser, nor does the tower count. */
+START_TEST(counts_what_is_beside)
+{
+  struct model model;
+  struct parameter_counts counts;
+  make_llama(&model, 32, 4096, 32, 14336);
+  counts = model_draft_parameters(&model);
+  ck_assert_uint_eq(parameter_counts_total(&counts), 0);
+  model.draft.modules = 2;
+  model.draft.layer = model.layers[0];
+  model.vision_parameters = 400000000;
+  counts = model_draft_parameters(&model);
+  ck_assert_uint_eq(parameter_counts_total(&counts), 2ULL * (218112000 + 2 * 4096 * 4096 + 3 * 4096));
+  model.draft.has_own_embeddings = true;
+  counts = model_draft_parameters(&model);
+  ck_assert_uint_eq(parameter_counts_total(&counts),
+                    2ULL * (218112000 + 2 * 4096 * 4096 + 3 * 4096 + 2 * 525336576ULL));
+  ck_assert_uint_eq(model_parameters_total(&model), 8030261248);
+}
+END_TEST
+
+/* fp8 in blocks of 128: a layer of Llama-3.1-8B has q and o 32·32 each, k and v 8·32 each, gate and up 112·32 each, down
+   32·112: 13,312 scales. An int8 head has one for every one of 128,256 outputs, and none where it is tied. */
+START_TEST(counts_scales)
+{
+  struct model model;
+  make_llama(&model, 32, 4096, 32, 14336);
+  ck_assert_uint_eq(model_parameters(&model).scales, 0);
+  set_precision(&model, PRECISION_FP8);
+  model.precision.scale_block_outputs = model.precision.scale_block_inputs = 128;
+  ck_assert_uint_eq(model_parameters(&model).scales, 32 * 13312);
+  model.precision.has_static_scales = true;
+  ck_assert_uint_eq(model_parameters(&model).scales, 32 * (13312 + 7));
+  set_precision(&model, PRECISION_BF16);
+  model.precision.head = PRECISION_INT8;
+  model.precision.scale_block_outputs = 1;
+  model.precision.scale_block_inputs = 0;
+  model.precision.has_static_scales = false;
+  ck_assert_uint_eq(model_parameters(&model).scales, 128256);
+  model.has_tied_embeddings = true;
+  ck_assert_uint_eq(model_parameters(&model).scales, 0);
 }
 END_TEST
 
@@ -327,6 +427,13 @@ START_TEST(checks_kinds_for_what_they_need)
   ck_assert(has_fault(&faults, "/layers/0/attention/q_lora_rank", FAULT_OUT_OF_RANGE));
   ck_assert(has_fault(&faults, "/layers/1/attention/parameters", FAULT_OUT_OF_RANGE));
   ck_assert(has_fault(&faults, "/layers/1/attention/state_elements", FAULT_OUT_OF_RANGE));
+  ck_assert(has_fault(&faults, "/layers/2", FAULT_MISSING)); /* nothing in it */
+  model.draft.modules = MODEL_DRAFT_MODULES_MAX + 1;
+  model.vision_parameters = MODEL_EXTRA_MAX + 1ULL;
+  model_check(&model, &faults);
+  ck_assert(has_fault(&faults, "/multi_token_prediction/modules", FAULT_OUT_OF_RANGE));
+  ck_assert(has_fault(&faults, "/multi_token_prediction/attention/num_attention_heads", FAULT_OUT_OF_RANGE));
+  ck_assert(has_fault(&faults, "/vision_parameters", FAULT_OUT_OF_RANGE));
 }
 END_TEST
 
@@ -361,6 +468,10 @@ int main(void)
   tcase_add_test(tcase, weighs_quantised_modules);
   tcase_add_test(tcase, counts_biases_gates_and_norms);
   tcase_add_test(tcase, counts_experts);
+  tcase_add_test(tcase, counts_experts_on_a_latent);
+  tcase_add_test(tcase, counts_what_is_shared_once);
+  tcase_add_test(tcase, counts_what_is_beside);
+  tcase_add_test(tcase, counts_scales);
   tcase_add_test(tcase, counts_latent_attention);
   tcase_add_test(tcase, holds_windows_and_states);
   tcase_add_test(tcase, joins_equal_layers);
