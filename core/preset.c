@@ -17,68 +17,65 @@ struct preset_row {
 /* vLLM's memory by generation. MEMORY §3: 0.18 counts other buffers than 0.10; V0 is the engine before V1; up to 0.6.4 the
    CUDA context counts. Cells that no log covers repeat their neighbour. */
 #define VLLM_MEMORY_0_18                                                                                               \
-  .has_window_groups = true, .has_expert_workspace = true, .state_blocks = 2,                                          \
-  .non_torch_gib = {0.25, 2.07, 2.17, 2.17}, .pcie_non_torch_gib = 0.25, .pipeline_non_torch_gib = 0.07,               \
-  .cdna_non_torch_gib = 0.25, .large_device_non_torch_gib = 0.25
-#define VLLM_MEMORY_0_8                                                                                                \
-  .non_torch_gib = {0.13, 0.55, 1.84, 1.84}, .pcie_non_torch_gib = 0.21, .pipeline_non_torch_gib = 0.13,               \
-  .cdna_non_torch_gib = 0.13, .large_device_non_torch_gib = 0.13
+  .has_window_groups = true, .has_expert_workspace = true, .has_native_mxfp4 = true, .state_blocks = 2,                \
+  .attention_workspace_gib = 0.125, .non_torch_gib = {0.25, 2.07, 2.17, 2.17}, .pcie_non_torch_gib = 0.25,             \
+  .pipeline_non_torch_gib = 0.07
+#define VLLM_MEMORY_0_8 .non_torch_gib = {0.13, 0.55, 1.84, 1.84}, .pcie_non_torch_gib = 0.21
 #define VLLM_MEMORY_V0                                                                                                 \
   .is_first_engine = true, .state_blocks = 1, .non_torch_gib = {0.10, 3.58, 1.39, 2.10}, .pcie_non_torch_gib = 0.20,   \
-  .pipeline_non_torch_gib = 0.10, .cdna_non_torch_gib = 6.07, .large_device_non_torch_gib = 0.10
+  .cdna_non_torch_gib = 6.07
 #define VLLM_MEMORY_0_6_4                                                                                              \
   .is_first_engine = true, .latent_cache = LATENT_CACHE_FULL_HEADS, .state_blocks = 1,                                 \
-  .non_torch_gib = {0.41, 3.58, 1.79, 2.10}, .pcie_non_torch_gib = 0.41, .pipeline_non_torch_gib = 0.41,               \
-  .cdna_non_torch_gib = 6.07, .large_device_non_torch_gib = 1.79
+  .non_torch_gib = {0.41, 3.58, 1.79, 2.10}, .pcie_non_torch_gib = 0.41, .cdna_non_torch_gib = 6.07,                   \
+  .large_device_non_torch_gib = 1.79
 
 /* The others keep their buffers outside of the framework's allocator too; no log tells how much. */
-#define SGLANG_MEMORY                                                                                                  \
-  .has_window_groups = false, .state_blocks = 1, .non_torch_gib = {0.25, 2.07, 2.17, 2.17},                            \
-  .pcie_non_torch_gib = 0.25, .pipeline_non_torch_gib = 0.25, .cdna_non_torch_gib = 0.25,                              \
-  .large_device_non_torch_gib = 0.25
+#define SGLANG_MEMORY .state_blocks = 1, .non_torch_gib = {0.25, 2.07, 2.17, 2.17}, .pcie_non_torch_gib = 0.25
 #define TENSORRT_MEMORY SGLANG_MEMORY
 
 #define VLLM_COMMON                                                                                                    \
   .runtime = "vllm", .memory_rule = MEMORY_RULE_VLLM, .kv_reserve_output_ratio = 0.6, .kv_block_tokens = 16,           \
   .recv_interval_steps = 1, .server_constant_s = 15 * MS
-#define VLLM_FRACTION(ratio) .memory_fraction_ratio = (ratio), .wide_memory_fraction_ratio = (ratio)
 #define VLLM_V1                                                                                                        \
   VLLM_COMMON, .look_ahead_steps = 1, .max_batch = 1024, .max_batched_tokens = 8192, .small_max_batch = 256,           \
                .small_max_batched_tokens = 2048, .has_chunked_prefill = true, .has_prefix_caching = true
 #define VLLM_V0                                                                                                        \
-  VLLM_COMMON, VLLM_FRACTION(0.9), .max_batch = 256, .max_batched_tokens = 2048, .small_max_batch = 256,               \
-                                   .small_max_batched_tokens = 2048, .sampler_multiple = 9.475, .is_old_engine = true
+  VLLM_COMMON, .memory_fraction_ratio = 0.9, .max_batch = 256, .max_batched_tokens = 2048, .small_max_batch = 256,     \
+               .small_max_batched_tokens = 2048, .sampler_multiple = 9.475, .is_old_engine = true
 
 /* Newest first. */
 static const struct preset_row rows[] = {
     {{0, 21, 0},
-     {VLLM_V1, VLLM_FRACTION(0.92), .version = "0.28", .sampler_multiple = 3.636,
+     {VLLM_V1, .memory_fraction_ratio = 0.9, .version = "0.28", .sampler_multiple = 3.636,
       .memory = {VLLM_MEMORY_0_18, .has_graphs_in_budget = true}}},
     {{0, 18, 0},
-     {VLLM_V1, VLLM_FRACTION(0.9), .version = "0.20", .sampler_multiple = 3.636, .memory = {VLLM_MEMORY_0_18}}},
+     {VLLM_V1, .memory_fraction_ratio = 0.9, .version = "0.20", .sampler_multiple = 3.636,
+      .memory = {VLLM_MEMORY_0_18}}},
     {{0, 17, 0},
-     {VLLM_V1, VLLM_FRACTION(0.9), .version = "0.17", .sampler_multiple = 3.636,
-      .memory = {VLLM_MEMORY_0_8, .has_window_groups = true, .has_expert_workspace = true, .state_blocks = 2}}},
+     {VLLM_V1, .memory_fraction_ratio = 0.9, .version = "0.17", .sampler_multiple = 3.636,
+      .memory = {VLLM_MEMORY_0_8, .has_window_groups = true, .has_expert_workspace = true, .has_native_mxfp4 = true,
+                 .state_blocks = 2}}},
     {{0, 11, 0},
-     {VLLM_V1, VLLM_FRACTION(0.9), .version = "0.16", .sampler_multiple = 9.475,
-      .memory = {VLLM_MEMORY_0_8, .has_window_groups = true, .has_expert_workspace = true, .state_blocks = 1}}},
+     {VLLM_V1, .memory_fraction_ratio = 0.9, .version = "0.16", .sampler_multiple = 9.475,
+      .memory = {VLLM_MEMORY_0_8, .has_window_groups = true, .has_expert_workspace = true, .has_native_mxfp4 = true,
+                 .state_blocks = 1}}},
     {{0, 10, 0},
-     {VLLM_V1, VLLM_FRACTION(0.9), .version = "0.10", .sampler_multiple = 9.475,
+     {VLLM_V1, .memory_fraction_ratio = 0.9, .version = "0.10", .sampler_multiple = 9.475,
       .memory = {VLLM_MEMORY_0_8, .has_window_groups = true, .state_blocks = 1}}},
     {{0, 8, 0},
-     {VLLM_V1, VLLM_FRACTION(0.9), .version = "0.9", .sampler_multiple = 9.475,
+     {VLLM_V1, .memory_fraction_ratio = 0.9, .version = "0.9", .sampler_multiple = 9.475,
       .memory = {VLLM_MEMORY_0_8, .state_blocks = 1}}},
     {{0, 7, 0},
-     {VLLM_V0, .version = "0.7", .memory = {VLLM_MEMORY_V0, .latent_cache = LATENT_CACHE_PADDED}}},
-    {{0, 6, 5},
-     {VLLM_V0, .version = "0.6.6", .memory = {VLLM_MEMORY_V0, .latent_cache = LATENT_CACHE_FULL_HEADS}}},
+     {VLLM_V0, .version = "0.7",
+      .memory = {VLLM_MEMORY_V0, .latent_cache = LATENT_CACHE_PADDED, .has_absorbed_latent = true}}},
+    {{0, 6, 5}, {VLLM_V0, .version = "0.6.6", .memory = {VLLM_MEMORY_V0, .latent_cache = LATENT_CACHE_FULL_HEADS}}},
     {{0, 0, 0}, {VLLM_V0, .version = "0.6.4", .memory = {VLLM_MEMORY_0_6_4}}},
     {{0, 0, 0},
      {.runtime = "sglang",
       .version = "0.5",
       .memory_rule = MEMORY_RULE_SGLANG,
       .memory_fraction_ratio = 0.88,
-      .wide_memory_fraction_ratio = 0.85,
+      .wide_memory_fraction_loss_ratio = 0.03,
       .memory = {SGLANG_MEMORY},
       .kv_reserve_output_ratio = 0.6,
       .kv_block_tokens = 1,
@@ -97,7 +94,6 @@ static const struct preset_row rows[] = {
       .version = "1.0",
       .memory_rule = MEMORY_RULE_TENSORRT,
       .memory_fraction_ratio = 0.9,
-      .wide_memory_fraction_ratio = 0.9,
       .memory = {TENSORRT_MEMORY},
       .kv_reserve_output_ratio = 1.0,
       .kv_block_tokens = 32,
@@ -116,7 +112,6 @@ static const struct preset_row rows[] = {
       .version = "0.1",
       .memory_rule = MEMORY_RULE_VLLM,
       .memory_fraction_ratio = 0.9,
-      .wide_memory_fraction_ratio = 0.9,
       .memory = {VLLM_MEMORY_0_18},
       .kv_reserve_output_ratio = 0.6,
       .kv_block_tokens = 16,
@@ -131,11 +126,23 @@ static const struct preset_row rows[] = {
       .has_prefix_caching = true,
       .sampler_multiple = 3.636}},
     {{0, 0, 0},
+     {.runtime = "llama.cpp", /* one sequence, whole layers on each device; not offered to sketches */
+      .version = "b2833",
+      .memory_rule = MEMORY_RULE_LLAMA_CPP,
+      .memory_fraction_ratio = 1,
+      .memory = {.non_torch_gib = {0.5, 0.5, 0.5, 0.5}, .pcie_non_torch_gib = 0.5},
+      .kv_reserve_output_ratio = 1.0,
+      .kv_block_tokens = 1,
+      .recv_interval_steps = 1,
+      .max_batch = 1,
+      .max_batched_tokens = 512,
+      .small_max_batch = 1,
+      .small_max_batched_tokens = 512}},
+    {{0, 0, 0},
      {.runtime = "splitwise-2023", /* hand-written eager engine of a published profile; not offered to sketches */
       .version = "2023",
       .memory_rule = MEMORY_RULE_VLLM,
       .memory_fraction_ratio = 0.9,
-      .wide_memory_fraction_ratio = 0.9,
       .memory = {VLLM_MEMORY_0_18},
       .kv_reserve_output_ratio = 1.0,
       .kv_block_tokens = 16,
@@ -201,6 +208,15 @@ static enum err find_row(const struct preset_row **out, const struct workload_se
                    "no preset for runtime \"%s\"; known: vllm, sglang, tensorrt-llm, atom", runtime);
 }
 
+/* Up to 0.10 vLLM runs Volta and Turing devices with its first engine. */
+static const struct memory_traits *memory_of(const struct preset_row *row, const struct hardware *hardware)
+{
+  static const struct memory_traits first_engine = {VLLM_MEMORY_V0, .latent_cache = LATENT_CACHE_COMPRESSED};
+  const bool is_between = row->from[0] == 0 && row->from[1] >= 8 && row->from[1] <= 10;
+  const bool is_vllm = strcmp(row->preset.runtime, "vllm") == 0;
+  return is_vllm && is_between && hardware->family == HARDWARE_VOLTA ? &first_engine : &row->preset.memory;
+}
+
 static void override_count(unsigned *value, unsigned given)
 {
   if (given != 0)
@@ -220,8 +236,10 @@ static void apply_settings(struct preset *preset, const struct workload_serving 
     preset->has_prefix_caching = serving->prefix_caching != 0;
   if (serving->cuda_graphs >= 0)
     preset->is_eager = serving->cuda_graphs == 0;
-  if (!isnan(serving->memory_fraction_ratio))
-    preset->memory_fraction_ratio = preset->wide_memory_fraction_ratio = serving->memory_fraction_ratio;
+  if (!isnan(serving->memory_fraction_ratio)) {
+    preset->memory_fraction_ratio = serving->memory_fraction_ratio;
+    preset->wide_memory_fraction_loss_ratio = 0;
+  }
 }
 
 enum err preset_resolve(struct preset *out, const struct workload_serving *serving, const struct hardware *hardware,
@@ -233,6 +251,7 @@ enum err preset_resolve(struct preset *out, const struct workload_serving *servi
   if (err != ERR_OK)
     return err;
   *out = row->preset;
+  out->memory = *memory_of(row, hardware);
   if (hardware_memory_bytes(hardware, NULL) < large_device_bytes) {
     out->max_batch = out->small_max_batch;
     out->max_batched_tokens = out->small_max_batched_tokens;

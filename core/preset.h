@@ -23,13 +23,17 @@ struct memory_traits {
   bool has_window_groups;    /* windowed layers hold their window; otherwise the whole context */
   bool has_expert_workspace; /* of the grouped kernels, on top of the activation peak */
   bool has_graphs_in_budget; /* an estimate of the CUDA graphs is taken off the pool */
-  unsigned state_blocks;     /* blocks that a sequence holds in each group of recurrent layers */
+  bool has_absorbed_latent;  /* MLA multiplies its projections into two larger ones and keeps them beside the rest */
+  bool has_native_mxfp4;     /* from Hopper on; otherwise mxfp4 experts are repacked */
+  double attention_workspace_gib; /* of kernels for latent attention and for sinks; printed with the weights */
+  unsigned state_blocks;          /* blocks that a sequence holds in each group of recurrent layers */
   /* Growth outside of the framework's allocator in GiB, on 1, 2, 4 and 8 ranks of a replica. */
   double non_torch_gib[4];
-  double pcie_non_torch_gib;        /* 2 ranks and more without custom all-reduce */
-  double pipeline_non_torch_gib;    /* stages of one rank each */
-  double cdna_non_torch_gib;        /* 1 rank of a CDNA device */
-  double large_device_non_torch_gib; /* 1 rank of a device of 70 GiB and more */
+  double pcie_non_torch_gib; /* 2 ranks and more without custom all-reduce */
+  /* One rank in special places; 0 = as everywhere. */
+  double pipeline_non_torch_gib;     /* a stage of one rank */
+  double cdna_non_torch_gib;         /* a CDNA device */
+  double large_device_non_torch_gib; /* a device of 70 GiB and more */
 };
 
 struct preset {
@@ -39,7 +43,7 @@ struct preset {
   double server_constant_s; /* request parsing, tokenising, streaming: before and after the engine */
   double look_ahead_steps;  /* asynchronous scheduling sees a request this many steps late */
   double memory_fraction_ratio;
-  double wide_memory_fraction_ratio; /* the same where the tensor degree is 4 or more */
+  double wide_memory_fraction_loss_ratio; /* taken off it where the tensor degree is 4 or more */
   struct memory_traits memory;
   double kv_reserve_output_ratio; /* share of the output held per running sequence: 1 reserves it all, 0.6 grows */
   unsigned max_batch, max_batched_tokens; /* on devices of 70 GiB and more */

@@ -217,14 +217,6 @@ static void check_layout(const struct workload *workload, struct faults *faults)
                serving->max_batched_tokens, serving->max_batch);
 }
 
-static void check_prices(const struct workload_constraints *constraints, struct faults *faults)
-{
-  if (constraints->price_override_count > 0 &&
-      (constraints->price_cloud[0] != '\0' || constraints->price_commitment[0] != '\0'))
-    faults_add(faults, FAULT_CONFLICT, "/constraints/prices", NULL,
-               "constraints.price chooses among quotes, constraints.prices states prices: give one of the two");
-}
-
 void workload_check(const struct workload *workload, struct faults *faults)
 {
   check_traffic(&workload->traffic, faults);
@@ -232,6 +224,5 @@ void workload_check(const struct workload *workload, struct faults *faults)
   check_percentiles(&workload->targets.itl_ms, "itl_ms", faults);
   check_percentiles(&workload->targets.tpot_ms, "tpot_ms", faults);
   check_percentiles(&workload->targets.e2e_ms, "e2e_ms", faults);
-  check_prices(&workload->constraints, faults);
   check_layout(workload, faults);
 }

@@ -222,7 +222,7 @@ START_TEST(each_engine_sizes_its_pool_by_its_own_rule)
   const struct layout layout = {1, 1, 1, 1};
   const double total = 81091 * MIB, weights = 15348.5078125 * MIB;
   struct model_precision precision;
-  struct preset preset = fixture_preset(&hardware, "vllm", "");
+  struct preset preset = fixture_preset(&hardware, "vllm", "0.19");
   struct memory_plan plan;
   fixture_set_precision(&precision, PRECISION_BF16);
   memory_plan(&plan, &model, &hardware, &layout, &precision, &preset);
@@ -262,7 +262,7 @@ START_TEST(a_sequence_holds_whole_blocks)
 {
   const struct hardware hardware = fixture_hardware("h100-sxm-80gb");
   const struct model model = fixture_model("llama-3.1-8b");
-  const struct preset preset = fixture_preset(&hardware, "vllm", "");
+  const struct preset preset = fixture_preset(&hardware, "vllm", "0.19");
   struct layout layout = {1, 1, 1, 1};
   struct model_precision precision;
   fixture_set_precision(&precision, PRECISION_BF16);
@@ -298,7 +298,7 @@ START_TEST(the_fullest_stage_holds_whole_layers)
 {
   const struct hardware hardware = fixture_hardware("h100-sxm-80gb");
   const struct model model = fixture_model("llama-3.1-405b");
-  const struct preset preset = fixture_preset(&hardware, "vllm", "");
+  const struct preset preset = fixture_preset(&hardware, "vllm", "0.19");
   const struct layout layout = {8, 4, 1, 1};
   struct model_precision precision;
   struct memory_plan plan;
@@ -316,7 +316,7 @@ START_TEST(llama_70b_needs_two_gpus)
 {
   const struct hardware hardware = fixture_hardware("h100-sxm-80gb");
   const struct model model = fixture_model("llama-3.1-70b");
-  const struct preset preset = fixture_preset(&hardware, "vllm", "");
+  const struct preset preset = fixture_preset(&hardware, "vllm", "0.19");
   struct model_precision precision;
   struct layout layout;
   fixture_set_precision(&precision, PRECISION_BF16);
@@ -338,7 +338,7 @@ START_TEST(llama_405b_needs_twelve_gpus)
 {
   const struct hardware hardware = fixture_hardware("h100-sxm-80gb");
   const struct model model = fixture_model("llama-3.1-405b");
-  const struct preset preset = fixture_preset(&hardware, "vllm", "");
+  const struct preset preset = fixture_preset(&hardware, "vllm", "0.19");
   struct model_precision precision;
   struct layout layout;
   fixture_set_precision(&precision, PRECISION_BF16);
@@ -357,7 +357,7 @@ START_TEST(min_gpus_equals_enumeration)
     for (size_t m = 0; m < FIXTURE_COUNT(models); m++) {
       const struct hardware hardware = fixture_hardware(devices[d]);
       const struct model model = fixture_model(models[m]);
-      const struct preset preset = fixture_preset(&hardware, "vllm", "");
+      const struct preset preset = fixture_preset(&hardware, "vllm", "0.19");
       struct model_precision precision;
       struct layout layout;
       unsigned least = 0;
