@@ -102,7 +102,8 @@ $(GEN)/openapi.c: api/openapi.json tools/embed-text.sh
 	@tools/embed-text.sh api_openapi api/openapi.json > $@.tmp && mv $@.tmp $@
 
 # ---- tests: tests/<folder>/test_*.c → one check binary each -------------------------------------------------------------
-TESTS := $(wildcard tests/core/test_*.c tests/storage/test_*.c tests/api/test_*.c tests/server/test_*.c tests/scenario/test_*.c)
+TESTS := $(wildcard tests/core/test_*.c tests/storage/test_*.c tests/api/test_*.c tests/server/test_*.c tests/scenario/test_*.c \
+  tests/accuracy/test_*.c)
 TEST_LIB := $(wildcard tests/lib/*.c)
 TEST_BINARIES := $(patsubst %.c,$(B)/%,$(TESTS))
 .SECONDARY:
@@ -130,6 +131,14 @@ check: deps-check ## everything: test, both compilers with -Werror, analysers, T
 	@$(SUB) analyse format-check length complexity scripts docs-check
 	@$(SUB) tsan
 	@$(SUB) cov
+
+accuracy: ## how right predictions of public measurements are, out of sample: tests/accuracy/REPORT.md (needs python3)
+	@+$(SUB) FLAVOUR=release build/release/fitd
+	@tests/accuracy/report build/release/fitd
+accuracy-fit: ## refit core/step.def and core/band.def to the measurements, then `make accuracy`; about a minute
+	@+$(SUB) FLAVOUR=release build/release/fitd
+	@tests/accuracy/fit build/release/fitd
+	@+$(SUB) accuracy
 
 tsan: ## scenario and storage tests under ThreadSanitizer
 	@$(SUB) FLAVOUR=tsan tests
@@ -233,5 +242,6 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
-.PHONY: all tests test check tsan cov bench arrows headers banned format format-check analyse analyse-gcc analyse-tidy \
-  analyse-cppcheck length complexity scripts docs docs-check deps deps-check demo install uninstall clean help FORCE
+.PHONY: all tests test check accuracy accuracy-fit tsan cov bench arrows headers banned format format-check analyse \
+  analyse-gcc analyse-tidy analyse-cppcheck length complexity scripts docs docs-check deps deps-check demo install \
+  uninstall clean help FORCE

@@ -24,7 +24,9 @@ const char *accuracy_metric_name(enum accuracy_metric metric)
   X(id)                                                                                                                \
   X(model)                                                                                                             \
   X(hw)                                                                                                                \
-  X(n_gpus) X(tp) X(pp) X(ep) X(attention_dp) X(weight_precision) X(kv_precision) X(isl) X(osl) X(length_scale)        \
+  X(n_gpus)                                                                                                            \
+  X(tp)                                                                                                                \
+  X(pp) X(ep) X(attention_dp) X(weight_precision) X(kv_precision) X(isl) X(osl) X(length_scale)                        \
       X(concurrency_or_batch) X(arrival) X(metric) X(value) X(runtime) X(runtime_version) X(date)
 
 struct columns {
@@ -137,7 +139,7 @@ static enum err read_runtime(struct benchmark *benchmark, const struct csv *csv,
   struct workload workload;
   workload_init(&workload);
   (void)snprintf(workload.serving.runtime, sizeof workload.serving.runtime, "%s", csv_field(csv, columns->runtime));
-  if (strcmp(workload.serving.runtime, "vllm") == 0)
+  if (strcmp(workload.serving.runtime, "vllm") == 0 || strcmp(workload.serving.runtime, "tensorrt-llm") == 0)
     plain_version(workload.serving.runtime_version, csv_field(csv, columns->runtime_version));
   return preset_resolve(&benchmark->preset, &workload.serving, benchmark->hardware, e);
 }
@@ -256,7 +258,7 @@ static const struct step_constants *constants_for(const struct accuracy_constant
 struct reader {
   const struct catalogue_snapshot *catalogue;
   const struct accuracy_constants *constants;
-  bool (*find_model)(struct model *out, const char *name, void *cls);
+  accuracy_find_model *find_model;
   void *find_cls;
   struct columns columns;
   struct model model; /* of the last row, kept while the name stands */
@@ -266,19 +268,40 @@ struct reader {
 static enum err find_model(struct reader *reader, const char *name, struct error *e)
 {
   const struct catalogue_model *known;
+  bool found = false;
+  enum err err;
   if (strcmp(reader->model_name, name) == 0)
     return ERR_OK;
   reader->model_name[0] = '\0';
-  if (reader->find_model != NULL && reader->find_model(&reader->model, name, reader->find_cls)) {
-    (void)snprintf(reader->model_name, sizeof reader->model_name, "%s", name);
-    return ERR_OK;
+  if (reader->find_model != NULL &&
+      (err = reader->find_model(&reader->model, &found, name, reader->find_cls, e)) != ERR_OK)
+    return err;
+  if (!found) {
+    known = catalogue_find_model(reader->catalogue, name);
+    if (known == NULL)
+      return error_set(e, ERR_INVALID, "", "unknown model \"%s\"", name);
+    reader->model = known->model;
   }
-  known = catalogue_find_model(reader->catalogue, name);
-  if (known == NULL)
-    return error_set(e, ERR_INVALID, "", "unknown model \"%s\"", name);
-  reader->model = known->model;
   (void)snprintf(reader->model_name, sizeof reader->model_name, "%s", name);
   return ERR_OK;
+}
+
+/* Checkpoints quantised for TensorRT-LLM to 8 or 4 bits carry an fp8 KV cache (kv_cache_quant_algo of their ModelOpt files),
+   and public vLLM runs of quantised models on Blackwell keep one: with 16 bits their users would queue, and they did not.
+   Elsewhere a blank means the format of the model. */
+static enum precision kv_cache_of(const struct csv *csv, const struct columns *columns, enum precision weights)
+{
+  const char *stated = csv_field(csv, columns->kv_precision);
+  const bool is_trt = strcmp(csv_field(csv, columns->runtime), "tensorrt-llm") == 0;
+  const char *hardware = csv_field(csv, columns->hw);
+  const bool is_blackwell =
+      starts_with(hardware, "b200") || starts_with(hardware, "b300") || starts_with(hardware, "gb");
+  const bool is_vllm = strcmp(csv_field(csv, columns->runtime), "vllm") == 0;
+  if (stated[0] == '\0' && is_trt && (weights == PRECISION_FP8 || weights == PRECISION_NVFP4))
+    return PRECISION_FP8;
+  if (stated[0] == '\0' && is_vllm && is_blackwell && precision_weight_bytes(weights) < 2)
+    return PRECISION_FP8;
+  return precision_parse(stated);
 }
 
 static enum err read_benchmark(struct benchmark *benchmark, struct reader *reader, const struct csv *csv,
@@ -304,8 +327,7 @@ static enum err read_benchmark(struct benchmark *benchmark, struct reader *reade
   precision = precision_of(weights);
   if (precision == PRECISION_NONE)
     return error_set(e, ERR_INVALID, "", "unknown weight precision \"%s\"", weights);
-  benchmark->precision =
-      served_precision(benchmark->model, precision, precision_parse(csv_field(csv, columns->kv_precision)));
+  benchmark->precision = served_precision(benchmark->model, precision, kv_cache_of(csv, columns, precision));
   return read_runtime(benchmark, csv, columns, e);
 }
 
@@ -340,10 +362,12 @@ static void read_settings(struct benchmark *benchmark, const struct csv *csv, co
   default_lengths(benchmark, is_mlperf);
   benchmark->input_tokens = fmax(1, benchmark->input_tokens);
   benchmark->output_tokens = fmax(1, benchmark->output_tokens);
-  if (is_blank && !is_mlperf)
+  if ((is_blank || benchmark->load == BENCHMARK_POISSON) && !is_mlperf)
     benchmark->requests = 300; /* in-process load generators send 200-300 requests a level (SERVING §6) */
-  if (is_mlperf)
+  if (is_mlperf) {             /* a C++ harness in the engine's process */
     benchmark->preset.server_constant_s = 5 * MS;
+    benchmark->preset.has_compiled_prefill = true;
+  }
   benchmark->is_static_batch = starts_with(runtime, "splitwise") || strstr(version, "benchmark_latency") != NULL ||
                                (benchmark->load == BENCHMARK_OFFLINE && !isnan(benchmark->batch) &&
                                 metric_is_latency(csv_field(csv, columns->metric)));
@@ -422,8 +446,8 @@ static enum err add_row(struct accuracy *out, struct reader *reader, const struc
 }
 
 enum err accuracy_run(struct accuracy *out, const char *text, size_t length, const struct catalogue_snapshot *catalogue,
-                      const struct accuracy_constants *constants,
-                      bool (*lookup)(struct model *out, const char *name, void *cls), void *lookup_cls, struct error *e)
+                      const struct accuracy_constants *constants, accuracy_find_model *lookup, void *lookup_cls,
+                      struct error *e)
 {
   struct reader *reader = calloc(1, sizeof *reader);
   struct error problem = {ERR_OK, "", ""};

@@ -56,14 +56,17 @@ struct accuracy_fold {
   struct step_constants constants;
 };
 
+/* A model of the caller's own: *found tells whether there is one by that name. An error refuses the row with its message. */
+typedef enum err accuracy_find_model(struct model *out, bool *found, const char *name, void *cls, struct error *e);
+
 /* Reads and predicts the whole table. ERR_INVALID names the line or the missing column. */
 enum err accuracy_run(struct accuracy *out, const char *csv, size_t length, const struct catalogue_snapshot *catalogue,
-                      const struct accuracy_constants *constants,
-                      bool (*find_model)(struct model *out, const char *name, void *cls), void *find_cls,
+                      const struct accuracy_constants *constants, accuracy_find_model *find_model, void *find_cls,
                       struct error *e) MUST_CHECK;
 
-/* The documents of CORE §8: JSON, and a table to read. */
+/* The documents of CORE §8: JSON, a table to read, and the rows themselves. NULL when memory is out. */
 json_t *accuracy_write_json(const struct accuracy *accuracy);
 char *accuracy_write_text(const struct accuracy *accuracy); /* Markdown; malloc'ed */
+char *accuracy_write_rows(const struct accuracy *accuracy); /* CSV; malloc'ed */
 
 #endif

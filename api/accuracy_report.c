@@ -116,26 +116,6 @@ static struct group *groups_of(const struct accuracy *accuracy, size_t *count)
   return groups;
 }
 
-/* Mean over groups of the share of rows inside the band. */
-static double group_coverage(const struct accuracy *accuracy, const struct group *groups, size_t count,
-                             enum accuracy_metric metric, double *errors, double *logs)
-{
-  double sum = 0;
-  size_t n = 0;
-  for (size_t i = 0; i < count; i++) {
-    const struct selection one = {metric, -1, groups[i].hardware, groups[i].model};
-    struct summary summary;
-    if (groups[i].metric != metric)
-      continue;
-    summary = summarise(accuracy, is_selected, &one, errors, logs);
-    if (!isnan(summary.coverage)) {
-      sum += summary.coverage;
-      n++;
-    }
-  }
-  return n > 0 ? sum / (double)n : (double)NAN;
-}
-
 static bool put(json_t *object, const char *key, json_t *value)
 {
   return json_object_set_new(object, key, value) == 0;
@@ -204,16 +184,53 @@ static void report_fini(struct report *report)
   free(report->groups);
 }
 
+/* Mean over groups of the share of a group's rows inside the band; NaN without bands. */
+static double group_coverage(const struct accuracy *accuracy, const struct report *report,
+                             const struct selection *selection)
+{
+  double sum = 0;
+  size_t n = 0;
+  for (size_t i = 0; i < report->group_count; i++) {
+    struct selection one = *selection;
+    struct summary summary;
+    if (report->groups[i].metric != selection->metric)
+      continue;
+    one.hardware = report->groups[i].hardware;
+    one.model = report->groups[i].model;
+    summary = summarise(accuracy, is_selected, &one, report->errors, report->logs);
+    if (!isnan(summary.coverage)) {
+      sum += summary.coverage;
+      n++;
+    }
+  }
+  return n > 0 ? sum / (double)n : (double)NAN;
+}
+
+/* The loads that a figure is taken over, in both documents. */
+static const struct {
+  const char *key, *name; /* of JSON; of Markdown */
+  struct selection selection;
+} lines[] = {
+    {"tpot", "TPOT and ITL, mean and p50", {ACCURACY_TPOT, -1, NULL, NULL}},
+    {"tpot_closed", "… closed loop, single and offline", {ACCURACY_TPOT, 1, NULL, NULL}},
+    {"tpot_open", "… open loop (Poisson)", {ACCURACY_TPOT, 0, NULL, NULL}},
+    {"tpot_tail", "TPOT and ITL, p90 and p99", {ACCURACY_TPOT_TAIL, -1, NULL, NULL}},
+    {"ttft", "TTFT, mean and p50", {ACCURACY_TTFT, -1, NULL, NULL}},
+    {"ttft_closed", "… closed loop, single and offline", {ACCURACY_TTFT, 1, NULL, NULL}},
+    {"ttft_open", "… open loop (Poisson)", {ACCURACY_TTFT, 0, NULL, NULL}},
+    {"ttft_tail", "TTFT, p90 and p99", {ACCURACY_TTFT_TAIL, -1, NULL, NULL}},
+    {"e2e", "E2E, mean and p50", {ACCURACY_E2E, -1, NULL, NULL}},
+    {"e2e_tail", "E2E, p90 and p99", {ACCURACY_E2E_TAIL, -1, NULL, NULL}},
+    {"throughput", "throughput (offered rates left out)", {ACCURACY_THROUGHPUT, -1, NULL, NULL}},
+};
+
 static json_t *metrics_json(const struct accuracy *accuracy, const struct report *report)
 {
   json_t *metrics = json_object();
-  for (int metric = 0; metric < ACCURACY_METRIC_COUNT; metric++) {
-    const struct selection any = {(enum accuracy_metric)metric, -1, NULL, NULL};
-    const struct summary summary = summarise(accuracy, is_selected, &any, report->errors, report->logs);
-    const double covered = group_coverage(accuracy, report->groups, report->group_count, (enum accuracy_metric)metric,
-                                          report->errors, report->logs);
-    if (summary.count > 0 &&
-        !put(metrics, accuracy_metric_name((enum accuracy_metric)metric), summary_json(&summary, covered))) {
+  for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+    const struct summary summary = summarise(accuracy, is_selected, &lines[i].selection, report->errors, report->logs);
+    const double covered = group_coverage(accuracy, report, &lines[i].selection);
+    if (summary.count > 0 && !put(metrics, lines[i].key, summary_json(&summary, covered))) {
       json_decref(metrics);
       return NULL;
     }
@@ -253,42 +270,25 @@ json_t *accuracy_write_json(const struct accuracy *accuracy)
   return NULL;
 }
 
-static void write_summary_line(struct text *text, const char *name, const struct summary *summary)
+static void write_summary_line(struct text *text, const char *name, const struct summary *summary, double of_groups)
 {
   if (summary->count == 0)
     return;
   text_printf(text, "| %s | %zu | %.1f %% | %.1f %% | %.1f %% | %+.1f %% |", name, summary->count,
               100 * summary->median, 100 * summary->p90, 100 * summary->within_25, 100 * (exp(summary->bias) - 1));
   if (isnan(summary->coverage))
-    text_puts(text, " |\n");
+    text_puts(text, " | |\n");
   else
-    text_printf(text, " %.1f %% |\n", 100 * summary->coverage);
+    text_printf(text, " %.1f %% | %.1f %% |\n", 100 * summary->coverage, 100 * of_groups);
 }
 
 static void write_metrics(struct text *text, const struct accuracy *accuracy, const struct report *report)
 {
-  static const struct {
-    const char *name;
-    struct selection selection;
-  } lines[] = {
-      {"TPOT and ITL, mean and p50", {ACCURACY_TPOT, -1, NULL, NULL}},
-      {"… closed loop, single and offline", {ACCURACY_TPOT, 1, NULL, NULL}},
-      {"… open loop (Poisson)", {ACCURACY_TPOT, 0, NULL, NULL}},
-      {"TPOT and ITL, p90 and p99", {ACCURACY_TPOT_TAIL, -1, NULL, NULL}},
-      {"TTFT, mean and p50", {ACCURACY_TTFT, -1, NULL, NULL}},
-      {"… closed loop, single and offline", {ACCURACY_TTFT, 1, NULL, NULL}},
-      {"… open loop (Poisson)", {ACCURACY_TTFT, 0, NULL, NULL}},
-      {"TTFT, p90 and p99", {ACCURACY_TTFT_TAIL, -1, NULL, NULL}},
-      {"E2E, mean and p50", {ACCURACY_E2E, -1, NULL, NULL}},
-      {"E2E, p90 and p99", {ACCURACY_E2E_TAIL, -1, NULL, NULL}},
-      {"throughput (offered rates left out)", {ACCURACY_THROUGHPUT, -1, NULL, NULL}},
-  };
-  text_puts(
-      text,
-      "| rows | n | median error | p90 | within 25 % | bias | inside the band |\n|---|---|---|---|---|---|---|\n");
+  text_puts(text, "| rows | n | median error | p90 | within 25 % | bias | inside the band | mean over groups |\n"
+                  "|---|---|---|---|---|---|---|---|\n");
   for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
     const struct summary summary = summarise(accuracy, is_selected, &lines[i].selection, report->errors, report->logs);
-    write_summary_line(text, lines[i].name, &summary);
+    write_summary_line(text, lines[i].name, &summary, group_coverage(accuracy, report, &lines[i].selection));
   }
 }
 
@@ -317,14 +317,6 @@ char *accuracy_write_text(const struct accuracy *accuracy)
                 accuracy->total > 0 ? 100.0 * (double)accuracy->row_count / (double)accuracy->total : 0.0,
                 accuracy->refusal_count);
     write_metrics(&text, accuracy, &report);
-    text_puts(&text, "\nMean over groups of the share of rows inside the band:");
-    for (int metric = 0; metric < ACCURACY_METRIC_COUNT; metric++) {
-      const double covered = group_coverage(accuracy, report.groups, report.group_count, (enum accuracy_metric)metric,
-                                            report.errors, report.logs);
-      if (!isnan(covered))
-        text_printf(&text, " %s %.1f %%", accuracy_metric_name((enum accuracy_metric)metric), 100 * covered);
-    }
-    text_puts(&text, "\n");
     write_groups(&text, accuracy, &report);
     for (size_t i = 0; i < accuracy->refusal_count; i++)
       text_printf(&text, "%srefused %s: %s\n", i == 0 ? "\n" : "", accuracy->refusals[i].id,
@@ -332,4 +324,31 @@ char *accuracy_write_text(const struct accuracy *accuracy)
   }
   report_fini(&report);
   return has_room ? text_take(&text, &length) : NULL;
+}
+
+static const char *load_name(enum benchmark_load load)
+{
+  static const char *const names[] = {"closed", "single", "offline", "poisson"};
+  return names[load];
+}
+
+char *accuracy_write_rows(const struct accuracy *accuracy)
+{
+  struct text text = {NULL, 0, 0, false};
+  text_puts(&text, "id,metric,load,hw,model,measured,predicted,low,high,class\n");
+  for (size_t i = 0; i < accuracy->row_count; i++) {
+    const struct accuracy_row *row = &accuracy->rows[i];
+    text_csv_field(&text, row->id);
+    text_printf(&text, ",%s,%s,", accuracy_metric_name(row->metric), load_name(row->load));
+    text_csv_field(&text, row->hardware);
+    text_puts(&text, ",");
+    text_csv_field(&text, row->model);
+    text_printf(&text, ",%.10g,%.10g,", row->measured, row->predicted);
+    if (row->has_band)
+      text_printf(&text, "%.10g,%.10g,", row->predicted * row->band.low_ratio, row->predicted * row->band.high_ratio);
+    else
+      text_puts(&text, ",,");
+    text_printf(&text, "%s\n", band_class_name(row->band_class));
+  }
+  return text_take(&text, NULL);
 }

@@ -100,6 +100,11 @@ enum err api_evaluation_text(char **text, const char *json, unsigned width, stru
 
 /* Predictions against a table of measurements (tests/accuracy/README.md describes its columns), with the built-in
    catalogue: what `fitd accuracy` prints. Errors: ERR_INVALID with the line, the column or the field at fault. */
+enum api_accuracy_form {
+  API_ACCURACY_TABLE, /* Markdown */
+  API_ACCURACY_JSON,
+  API_ACCURACY_ROWS /* CSV, one line an answered row */
+};
 struct api_accuracy {
   const char *csv;
   size_t csv_len;
@@ -107,7 +112,7 @@ struct api_accuracy {
   /* A Hugging Face config for a model of the table, malloc'ed text, or NULL to take the catalogue's; may be NULL. */
   char *(*load_model)(const char *name, void *cls);
   void *cls;
-  bool is_json; /* else Markdown */
+  enum api_accuracy_form form;
 };
 enum err api_accuracy(char **answer, const struct api_accuracy *request, struct error *e) MUST_CHECK;
 

@@ -5,11 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char byte_order_mark[] = "\xEF\xBB\xBF"; /* spreadsheets write one */
+
 void csv_init(struct csv *csv, const char *text, size_t length)
 {
   memset(csv, 0, sizeof *csv);
   csv->next = text;
   csv->end = text + length;
+  if (length >= strlen(byte_order_mark) && memcmp(text, byte_order_mark, strlen(byte_order_mark)) == 0)
+    csv->next += strlen(byte_order_mark);
   csv->line = csv->next_line = 1;
 }
 
@@ -46,6 +50,13 @@ static bool reserve(struct csv *csv)
   return csv->buffer != NULL;
 }
 
+static bool stray(const struct csv *csv, struct error *e)
+{
+  const char *what = *csv->next == '"' ? "quote" : *csv->next == '\0' ? "NUL" : "character after its closing quote";
+  (void)error_set(e, ERR_INVALID, "", "line %u: field %zu holds a stray %s", csv->next_line, csv->count, what);
+  return false;
+}
+
 static bool read_quoted(struct csv *csv, char **to, struct error *e)
 {
   csv->next++;
@@ -53,8 +64,10 @@ static bool read_quoted(struct csv *csv, char **to, struct error *e)
     if (*csv->next == '"') {
       csv->next++;
       if (csv->next == csv->end || *csv->next != '"')
-        return true;
+        return is_line_end(csv) || *csv->next == ',' || stray(csv, e);
     }
+    if (*csv->next == '\0')
+      return stray(csv, e);
     csv->next_line += *csv->next == '\n';
     *(*to)++ = *csv->next++;
   }
@@ -62,25 +75,27 @@ static bool read_quoted(struct csv *csv, char **to, struct error *e)
   return false;
 }
 
+static bool read_plain(struct csv *csv, char **to, struct error *e)
+{
+  while (!is_line_end(csv) && *csv->next != ',') {
+    if (*csv->next == '\0' || *csv->next == '"')
+      return stray(csv, e);
+    *(*to)++ = *csv->next++;
+  }
+  return true;
+}
+
 static bool read_field(struct csv *csv, char **to, struct error *e)
 {
+  bool ok;
   if (csv->count == CSV_FIELDS_MAX) {
     (void)error_set(e, ERR_INVALID, "", "line %u: more than %d fields", csv->line, CSV_FIELDS_MAX);
     return false;
   }
   csv->fields[csv->count++] = *to;
-  if (csv->next < csv->end && *csv->next == '"' && !read_quoted(csv, to, e))
-    return false;
-  while (!is_line_end(csv) && *csv->next != ',') {
-    if (*csv->next == '\0' || *csv->next == '"') {
-      (void)error_set(e, ERR_INVALID, "", "line %u: field %zu holds a stray %s", csv->line, csv->count,
-                      *csv->next == '"' ? "quote" : "NUL");
-      return false;
-    }
-    *(*to)++ = *csv->next++;
-  }
+  ok = csv->next < csv->end && *csv->next == '"' ? read_quoted(csv, to, e) : read_plain(csv, to, e);
   *(*to)++ = '\0';
-  return true;
+  return ok;
 }
 
 bool csv_next(struct csv *csv, struct error *e)

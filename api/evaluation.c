@@ -37,7 +37,9 @@ static enum err evaluate_profile(struct result *result, struct scorecard_identit
   const struct fit_request request = {.workload = &identity->sketch->workload,
                                       .model = &identity->sketch->model,
                                       .hardware = &profile->hardware,
-                                      .depth = options->depth};
+                                      .depth = options->depth,
+                                      .draft_model =
+                                          identity->sketch->has_draft_model ? &identity->sketch->draft_model : NULL};
   const size_t mark = arena_mark(arena);
   enum err rc;
   identity->profile = profile;

@@ -12,6 +12,8 @@ struct sketch {
   struct model model;
   char model_name[129];
   int model_revision; /* 0 = given inline */
+  bool has_draft_model; /* serving.speculative.draft_model names it */
+  struct model draft_model;
   json_t *model_assumptions; /* array; owned */
   json_t *notes;             /* array of sentences: what the sketch asks for that changes no figure yet; owned */
   json_t *traffic;           /* the block as sent; owned */

@@ -44,6 +44,9 @@ api_handler evaluations_sketch_get;
 api_handler scorecards_list;
 api_handler scorecards_get;
 
+/* explain_api.c */
+api_handler scorecards_explain_get;
+
 /* tokens_api.c */
 api_handler tokens_list;
 api_handler tokens_post;

@@ -11,7 +11,7 @@ struct rule {
   const char *hardware[2];     /* beginnings of the identifier */
   const char *weight_precision, *date_from;
   double users_at_least, input, output; /* 0 = any */
-  unsigned tensor_parallel_below;
+  unsigned tensor_parallel_below, attention_ranks_at_least;
   /* what is set; 0 = not */
   enum budget budget;
   unsigned tokens, recv_interval_steps, batch_wait_steps;
@@ -80,6 +80,17 @@ static const struct rule rules[] = {
      .tokens = 16384,
      .batch_wait_steps = 20},
     {.runtime = "tensorrt-llm", .model = "Llama", .budget = BUDGET_TOKENS, .tokens = 16384},
+    {.runtime = "tensorrt-llm",
+     .model = "gpt-oss",
+     .attention_ranks_at_least = 2,
+     .budget = BUDGET_TOKENS,
+     .tokens = 20000,
+     .batch_wait_steps = 20},
+    {.runtime = "tensorrt-llm",
+     .model = "DeepSeek",
+     .attention_ranks_at_least = 2,
+     .budget = BUDGET_USERS_AND_INPUT,
+     .batch_wait_steps = 60},
     {.runtime = "tensorrt-llm", .model = "gpt-oss", .budget = BUDGET_TOKENS, .tokens = 20000},
     {.runtime = "tensorrt-llm", .model = "DeepSeek", .budget = BUDGET_USERS_AND_INPUT},
 };
@@ -106,6 +117,8 @@ static bool shape_matches(const struct rule *rule, const struct benchmark *bench
   if (rule->input > 0 && !(fabs(rule->input - run->nominal_input_tokens) < 0.5))
     return false;
   if (rule->output > 0 && !(fabs(rule->output - run->nominal_output_tokens) < 0.5))
+    return false;
+  if (benchmark->attention_data_parallel < rule->attention_ranks_at_least)
     return false;
   return rule->tensor_parallel_below == 0 || benchmark->tensor_parallel < rule->tensor_parallel_below;
 }

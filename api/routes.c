@@ -17,6 +17,9 @@ static const char *const scorecard_keys[] = {"workload", "model",       "profile
 
 const struct route api_routes[] = {
     {"GET", "/v1/scorecards/{id}", scorecards_get, SCOPE_READ, 0, "One scorecard.", format_keys},
+    {"GET", "/v1/scorecards/{id}/explain", scorecards_explain_get, SCOPE_READ, ROUTE_WORKER,
+     "What the figures of a scorecard are made of: operators, memory, latency and cost, each with its formula.",
+     format_keys},
     {"GET", "/v1/scorecards", scorecards_list, SCOPE_READ, ROUTE_WORKER, "Scorecards, newest first.", scorecard_keys},
     {"POST", "/v1/evaluations", evaluations_post, SCOPE_EVALUATE, WRITES | ROUTE_IDEMPOTENT_KEY,
      "Evaluate a workload sketch over candidate profiles.", evaluate_keys},

@@ -265,15 +265,37 @@ static json_t *assumptions(struct writer *w, const struct scorecard *card, const
   append_texts(w, array, sketch->notes);
   append(w, array,
          json_string("not computed in this version (null): latency p90 and p99, success, quality, cost.items, energy, "
-                     "startup, stress, advice, ways_out, precision_ladder, sensitivity, alternatives, uncertainty"));
+                     "startup, stress, advice, ways_out, precision_ladder, sensitivity, alternatives"));
   return array;
+}
+
+static json_t *band(struct writer *w, const double ratio[2])
+{
+  json_t *array = json_array();
+  append(w, array, write_number(ratio[0]));
+  append(w, array, write_number(ratio[1]));
+  return array;
+}
+
+/* p10..p90 of what will be measured, as multiples of what is predicted. */
+static json_t *uncertainty(struct writer *w, const struct scorecard *card)
+{
+  static const char *const keys[] = {"latency.ttft_ms", "latency.itl_ms", "throughput", NULL};
+  json_t *to;
+  if (!card->has_latency)
+    return nulls(w, keys);
+  to = json_object();
+  put(w, to, keys[0], band(w, card->uncertainty.ttft_ratio));
+  put(w, to, keys[1], band(w, card->uncertainty.itl_ratio));
+  put(w, to, keys[2], band(w, card->uncertainty.throughput_ratio));
+  return to;
 }
 
 static json_t *provenance(struct writer *w, const struct scorecard *card)
 {
   json_t *to = json_object();
   put_text(w, to, "constants", card->constants_provenance);
-  put_null(w, to, "band_class");
+  put_text(w, to, "band_class", card->uncertainty.band_class);
   put_null(w, to, "calibration");
   return to;
 }
@@ -288,7 +310,6 @@ static void put_rest(struct writer *w, json_t *to, const struct scorecard *card,
       "one_gpu_throttled", "replica_lost",   "kernels_fall_back", NULL};
   static const char *const sensitivity[] = {"memory_gib", "memory_bandwidth", "compute", "interconnect", NULL};
   static const char *const alternatives[] = {"managed_api", "self_host_justified", NULL};
-  static const char *const uncertainty[] = {"latency.ttft_ms", "latency.itl_ms", "throughput", NULL};
   put(w, to, "energy", nulls(w, energy));
   put(w, to, "startup", nulls(w, startup));
   put(w, to, "stress", nulls(w, stress));
@@ -299,7 +320,7 @@ static void put_rest(struct writer *w, json_t *to, const struct scorecard *card,
   put(w, to, "precision_ladder", json_array());
   put(w, to, "sensitivity", nulls(w, sensitivity));
   put(w, to, "alternatives", nulls(w, alternatives));
-  put(w, to, "uncertainty", nulls(w, uncertainty));
+  put(w, to, "uncertainty", uncertainty(w, card));
   put(w, to, "provenance", provenance(w, card));
   put(w, to, "assumptions", assumptions(w, card, sketch));
 }

@@ -113,6 +113,25 @@ static void read_model(const json_t *value, const char *pointer, void *to, struc
   }
 }
 
+/* The serving block has its name only. */
+static void find_draft_model(struct reading *reading, const char *pointer, struct faults *faults)
+{
+  struct sketch *sketch = reading->sketch;
+  const char *name = sketch->workload.serving.speculative_draft_model;
+  const struct catalogue_model *row;
+  char at[160];
+  if (name[0] == '\0')
+    return;
+  row = catalogue_find_model(reading->snapshot, name);
+  sketch->has_draft_model = row != NULL;
+  if (row != NULL) {
+    sketch->draft_model = row->model;
+    return;
+  }
+  (void)snprintf(at, sizeof at, "%s/serving/speculative/draft_model", pointer);
+  sketch_unknown_name(at, "model", name, reading->snapshot->model_names, faults);
+}
+
 static bool is_listed(const struct sketch *sketch, const struct catalogue_profile *profile)
 {
   for (size_t i = 0; i < sketch->profile_count; i++)
@@ -284,6 +303,7 @@ static void read_top(struct reading *reading, const json_t *body, const char *po
   if (!read_object(body, pointer, fields, COUNT_OF(fields), faults))
     return;
   workload->uses_live_hardware = hardware == 1;
+  find_draft_model(reading, pointer, faults);
   if (!reading->sketch->profiles_are_named)
     default_profiles(reading, pointer, faults);
 }

@@ -114,6 +114,38 @@ static double prompt_added_s(const struct run *run, const struct step_time *deco
   return step_prompt_added_s(&run->engine, decode, run->benchmark->input_tokens, 0, batch, run->context);
 }
 
+/* What a prompt costs the sequences that decode meanwhile: its added work and a share of the host cost of steps without
+   graphs, which all prompts of one step share. */
+static double prompt_stall_s(const struct run *run, double added_s, double batch)
+{
+  const struct preset *preset = &run->engine.preset;
+  const double due = batch / run->benchmark->output_tokens; /* prompts a step, in the mean */
+  const double fitting = preset->max_batched_tokens / run->benchmark->input_tokens;
+  if (preset->is_old_engine || preset->is_eager)
+    return added_s; /* every step of theirs pays the host */
+  return added_s + run->engine.constants.scale_prefill_host * prompt_host_s(run) / fmax(1, fmin(due, fitting));
+}
+
+/* Before and after the engine. */
+static double server_s(const struct run *run)
+{
+  return run->engine.preset.server_constant_s +
+         run->engine.constants.prefill_token_us * US * run->benchmark->input_tokens;
+}
+
+/* Time that the first steps of a run lose to kernels that are compiled or loaded then. The runs' warm-up, where there is
+   one, has other shapes. SERVING §4. */
+static double cold_start_s(const struct run *run)
+{
+  const struct engine *engine = &run->engine;
+  if (engine->preset.memory_rule == MEMORY_RULE_SGLANG)
+    return engine->constants.prefill_cold_sglang_ms * MS;
+  if (engine->preset.memory_rule == MEMORY_RULE_TENSORRT && engine->hardware->family == HARDWARE_HOPPER &&
+      served_has_experts(engine->model))
+    return engine->constants.prefill_cold_trt_ms * MS;
+  return 0;
+}
+
 /* Waiting of a request in steady state: rest of a step, look-ahead, polling, batch wait; then its own prompt, in steps that
    carry the others' decodes too; half a prompt of another before it at load rho. SERVING §2, §6. */
 static double steady_first_token_s(const struct run *run, const struct benchmark_figures *figures, double decode_s,
@@ -122,7 +154,7 @@ static double steady_first_token_s(const struct run *run, const struct benchmark
   const struct preset *preset = &run->engine.preset;
   const double polling = preset->recv_interval_steps > 1 ? preset->recv_interval_steps / 2.0 : 0;
   const double steps = 0.5 + preset->look_ahead_steps + polling + preset->batch_wait_steps;
-  return preset->server_constant_s + steps * figures->tpot_mean_s + run->prompt.chunks * decode_s +
+  return server_s(run) + steps * figures->tpot_mean_s + run->prompt.chunks * decode_s +
          (1 + 0.5 * rho) * (prompt_s + prompt_host_s(run));
 }
 
@@ -136,7 +168,8 @@ static double lock_step(const struct run *run)
 
 struct running {
   double share;   /* of a request's life that it decodes: running batch = share · B */
-  double added_s; /* of one prompt */
+  double added_s; /* work of one prompt */
+  double stall_s; /* what others wait for it */
   struct step_time decode;
 };
 
@@ -149,9 +182,10 @@ static void find_running(struct running *out, const struct run *run, double batc
     const double decoding = fmax(1, batch * out->share);
     step_decode(&out->decode, &run->engine, decoding, run->context);
     out->added_s = prompt_added_s(run, &out->decode, decoding);
+    out->stall_s = prompt_stall_s(run, out->added_s, batch);
     if (batch > 1)
-      out->share = fmax(0.3, 1 - out->added_s * (1 + lock_step(run) * (batch - 1)) /
-                                     (batch * out->added_s + output * out->decode.seconds));
+      out->share = fmax(0.3, 1 - out->stall_s * (1 + lock_step(run) * (batch - 1)) /
+                                     (batch * out->stall_s + output * out->decode.seconds));
   }
   step_decode(&out->decode, &run->engine, fmax(1, batch * out->share), run->context);
 }
@@ -168,15 +202,15 @@ static void closed_ttft(struct benchmark_figures *out, const struct run *run, co
   const double wave_s =
       prompt_s + (host_s + 0.5 * running->decode.seconds * run->prompt.chunks) / fmin(per_step, run->users);
   const double steady = batch > 1 ? steady_first_token_s(run, out, running->decode.seconds, prompt_s, fmin(2, rho))
-                                  : preset->server_constant_s + prompt_s + host_s;
-  const double wave_mean = preset->server_constant_s + (run->users + 1) / 2 * wave_s;
+                                  : server_s(run) + prompt_s + host_s;
+  const double wave_mean = server_s(run) + cold_start_s(run) + (run->users + 1) / 2 * wave_s;
   double slot_wait = 0;
   if (run->users > batch) /* users beyond the cap wait for a slot: Little's law */
     slot_wait = (run->users / batch - 1) * (steady + (run->benchmark->output_tokens - 1) * out->tpot_mean_s);
   out->ttft_mean_s = wave_mean / requests_per_user + (1 - 1 / requests_per_user) * steady + slot_wait;
   out->ttft_p50_s = steady + slot_wait;
-  out->ttft_p90_s = fmax(out->ttft_p50_s, preset->server_constant_s + 0.1 * run->users * wave_s);
-  out->ttft_p99_s = fmax(out->ttft_p90_s, preset->server_constant_s + 0.9 * run->users * wave_s);
+  out->ttft_p90_s = fmax(out->ttft_p50_s, server_s(run) + 0.1 * run->users * wave_s);
+  out->ttft_p99_s = fmax(out->ttft_p90_s, server_s(run) + 0.9 * run->users * wave_s);
 }
 
 static void fill_end_to_end(struct benchmark_figures *out, const struct run *run)
@@ -204,14 +238,14 @@ static void predict_closed(struct benchmark_figures *out, const struct run *run)
   find_running(&running, run, batch);
   out->batch = batch * running.share;
   out->tpot_mean_s =
-      running.decode.seconds + (batch - 1) * running.share / fmax(1, benchmark->output_tokens - 1) * running.added_s;
+      running.decode.seconds + (batch - 1) * running.share / fmax(1, benchmark->output_tokens - 1) * running.stall_s;
   out->itl_p50_s = median_gap_s(run, &running, out->tpot_mean_s, batch);
   out->tpot_p90_s = 1.02 * out->tpot_mean_s;
   out->tpot_p99_s = 1.03 * out->tpot_mean_s;
   closed_ttft(out, run, &running, batch);
   fill_end_to_end(out, run);
   out->requests_per_s =
-      run->replicas * batch / (benchmark->output_tokens * running.decode.seconds + batch * running.added_s);
+      run->replicas * batch / (benchmark->output_tokens * running.decode.seconds + batch * running.stall_s);
   out->utilisation_ratio = batch / run->cap;
 }
 
@@ -228,7 +262,9 @@ static void predict_static(struct benchmark_figures *out, const struct run *run)
   step_decode(&decode, &run->engine, batch, run->context);
   out->batch = batch;
   out->tpot_mean_s = out->itl_p50_s = out->tpot_p90_s = out->tpot_p99_s = decode.seconds;
-  out->ttft_mean_s = out->ttft_p50_s = out->ttft_p90_s = out->ttft_p99_s = prefill.seconds;
+  out->ttft_mean_s = prefill.seconds * (run->engine.preset.is_eager ? run->engine.constants.scale_prefill_eager
+                                                                    : run->engine.constants.scale_prefill);
+  out->ttft_p50_s = out->ttft_p90_s = out->ttft_p99_s = out->ttft_mean_s;
   fill_end_to_end(out, run);
   out->requests_per_s = run->replicas * batch / out->e2e_mean_s;
   out->utilisation_ratio = 1;
@@ -243,7 +279,7 @@ static void predict_offline(struct benchmark_figures *out, const struct run *run
   struct step_time decode;
   double added_s, life_s;
   step_decode(&decode, &run->engine, batch, run->context);
-  added_s = prompt_added_s(run, &decode, batch);
+  added_s = prompt_stall_s(run, prompt_added_s(run, &decode, batch), batch);
   life_s = benchmark->output_tokens * decode.seconds + batch * added_s;
   out->batch = batch;
   out->tpot_mean_s = out->itl_p50_s = decode.seconds + (batch - 1) / benchmark->output_tokens * added_s;
@@ -252,6 +288,22 @@ static void predict_offline(struct benchmark_figures *out, const struct run *run
   out->e2e_mean_s = out->e2e_p50_s = life_s;
   out->ttft_mean_s = out->ttft_p50_s = run->prompt.alone_s;
   out->utilisation_ratio = 1;
+}
+
+/* Above capacity the queue grows while the run lasts: the i-th request waits for i - B others at the pace of service, less
+   the time that its arrival took. Waiting of the median request; 0 below capacity and for runs of unknown length. */
+static double overload_wait_s(const struct run *run, double rate, double most)
+{
+  const struct benchmark *benchmark = run->benchmark;
+  const double requests = benchmark->requests / run->replicas;
+  struct step_time full;
+  double between_s;
+  if (isnan(requests))
+    return 0;
+  step_decode(&full, &run->engine, most, run->context);
+  between_s =
+      benchmark->output_tokens * full.seconds / most + prompt_stall_s(run, prompt_added_s(run, &full, most), most);
+  return fmax(0, (0.5 * requests - most) * between_s - 0.5 * requests / rate);
 }
 
 /* B = λ·osl·(s(1) - σ) / (1 - u) with the step linear in B (slope σ), u = λ·P + λ·osl·σ held below 0.88: beyond the knee an
@@ -265,12 +317,12 @@ static void predict_poisson(struct benchmark_figures *out, const struct run *run
                                                                 : fmax(1, 0.7 * benchmark->requests / run->replicas));
   const double largest_load = 0.88;
   struct step_time one, decode;
-  double batch = 2, added_s = 0, load = 0;
+  double batch = 2, added_s = 0, load = 0, steady_s, wait_s;
   step_decode(&one, &run->engine, 1, run->context);
   for (int i = 0; i < 40; i++) {
     double slope, next;
     step_decode(&decode, &run->engine, batch, run->context);
-    added_s = prompt_added_s(run, &decode, batch);
+    added_s = prompt_stall_s(run, prompt_added_s(run, &decode, batch), batch);
     slope = fmax(0, (decode.seconds - one.seconds) / fmax(batch - 1, 0.5));
     load = rate * added_s + rate * output * slope;
     next = fmin(most, fmax(1, rate * output * (one.seconds - slope) / (1 - fmin(load, largest_load))));
@@ -283,10 +335,12 @@ static void predict_poisson(struct benchmark_figures *out, const struct run *run
   out->itl_p50_s = out->tpot_mean_s;
   out->tpot_p90_s = 1.3 * out->tpot_mean_s;
   out->tpot_p99_s = 1.36 * out->tpot_mean_s;
-  out->ttft_p50_s = steady_first_token_s(run, out, decode.seconds, added_s, fmin(0.9, rate * added_s));
-  out->ttft_mean_s = 1.1 * out->ttft_p50_s;
-  out->ttft_p90_s = 1.6 * out->ttft_p50_s;
-  out->ttft_p99_s = 2.2 * out->ttft_p50_s;
+  steady_s = steady_first_token_s(run, out, out->tpot_mean_s, added_s, fmin(0.9, rate * added_s));
+  wait_s = overload_wait_s(run, rate, most);
+  out->ttft_p50_s = steady_s + wait_s;
+  out->ttft_mean_s = 1.1 * steady_s + wait_s;
+  out->ttft_p90_s = 1.6 * steady_s + 1.8 * wait_s; /* the queue grows evenly */
+  out->ttft_p99_s = 2.2 * steady_s + 2 * wait_s;
   fill_end_to_end(out, run);
   out->requests_per_s = benchmark->requests_per_s;
   out->utilisation_ratio = load;

@@ -14,6 +14,23 @@ struct collective_time {
    beyond the interconnect domain (a bridge pair, a PCIe board) talk over PCIe. devices 1 costs nothing. */
 struct collective_time collective_all_reduce(const struct hardware *hardware, unsigned devices, double wire_bytes);
 
+/* What a message between two devices crosses. */
+enum collective_span { SPAN_LINK, SPAN_HOST, SPAN_NETWORK };
+
+/* The narrowest span that holds so many neighbouring devices. */
+enum collective_span collective_span_of(const struct hardware *hardware, double devices);
+
+/* One device sends `bytes` to one other. */
+struct collective_time collective_send(const struct hardware *hardware, enum collective_span span, double bytes);
+
+/* Bandwidth of one device to other nodes. *is_assumed (may be NULL): the profile does not state it. */
+double collective_network_bytes_s(const struct hardware *hardware, bool *is_assumed);
+
+/* Activations on their way through a pipeline: each device sends `bytes` in all to its successor in the next stage, over
+   `stages` of `stage_devices` neighbours each. */
+struct collective_time collective_hand_off(const struct hardware *hardware, unsigned stage_devices, unsigned stages,
+                                           double bytes);
+
 /* Devices of one node that a tensor-parallel group may span: the interconnect domain, or the eight boards of a PCIe host. */
 unsigned collective_domain_devices(const struct hardware *hardware);
 

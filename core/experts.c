@@ -132,6 +132,7 @@ struct experts_time experts_time(const struct op *op, const struct hardware *har
   time.floor_s = row->t0_us * US;
   time.work_s = 8 * row->per_expert_us * US * op->experts_hit / compute_units +
                 pow(pow(compute_s, row->p) + pow(memory_s, row->p), 1 / row->p);
-  time.is_compute_bound = compute_s > memory_s;
+  time.compute_s = compute_s;
+  time.memory_s = memory_s;
   return time;
 }

@@ -7,7 +7,7 @@
 
 struct experts_time {
   double work_s, floor_s;
-  bool is_compute_bound;
+  double compute_s, memory_s; /* legs of the work */
 };
 
 struct experts_time experts_time(const struct op *op, const struct hardware *hardware, bool has_static_scales,

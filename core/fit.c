@@ -1,6 +1,7 @@
 /* The facade: checks that this version can compute what the sketch asks, resolves what it leaves open, searches, reports. */
 #include "core/fit.h"
 
+#include "core/fit_int.h"
 #include "core/preset.h"
 #include "core/scorecard.h"
 #include "core/served.h"
@@ -52,10 +53,6 @@ static enum err check_workload(const struct workload *workload, struct error *e)
     return unsupported(e, "/traffic/trace", "replay of a trace");
   if (workload->uses_live_hardware)
     return unsupported(e, "/hardware", "live hardware");
-  if (workload->adapter_count != 0)
-    return unsupported(e, "/adapters", "adapters");
-  if (serving->speculative_draft_tokens != 0)
-    return unsupported(e, "/serving/speculative", "speculative decoding");
   if (serving->prefill_replicas != 0 || serving->decode_replicas != 0)
     return unsupported(e, "/serving/disaggregated", "disaggregated serving");
   return ERR_OK;
@@ -150,7 +147,7 @@ static void note_settings(struct notes *notes, const struct workload *workload, 
     notes_add(notes, "operator constants: those of family %s", hardware_family_name(hardware->family));
 }
 
-static void note_traffic(struct notes *notes, const struct workload *workload, const struct hardware *hardware)
+static void note_traffic(struct notes *notes, const struct workload *workload)
 {
   const struct workload_traffic *traffic = &workload->traffic;
   if (traffic->load == LOAD_OPEN && !traffic->arrival_is_given)
@@ -159,12 +156,6 @@ static void note_traffic(struct notes *notes, const struct workload *workload, c
     notes_add(notes, "spiky arrivals are computed at their mean rate as poisson: bursts need the simulation");
   if (!targets_have_latency(&workload->targets))
     notes_add(notes, "no latency targets: preset interactive limits (TTFT p99 2 s, ITL p99 100 ms) steer the choice");
-  if (!isnan(hardware->power_cap_w))
-    notes_add(notes, "the profile's power_cap_w %g does not change the figures of this version", hardware->power_cap_w);
-  if (!isnan(workload->constraints.power_cap_w))
-    notes_add(notes, "power_cap_w %g does not change the figures of this version", workload->constraints.power_cap_w);
-  if (workload->serving.pipeline_parallel > 1)
-    notes_add(notes, "hand-off between pipeline stages is not computed in this version");
   if (workload->serving.concurrency_limit != 0)
     notes_add(notes, "concurrency_limit %u does not change the figures of this version",
               workload->serving.concurrency_limit);
@@ -172,8 +163,8 @@ static void note_traffic(struct notes *notes, const struct workload *workload, c
             "closed form of steady load: p50 figures are steady-state means, all requests are taken as successful");
 }
 
-static enum err resolve(struct search_input *input, const struct fit_request *request, struct notes *notes,
-                        struct arena *arena, struct error *e)
+enum err fit_resolve(struct search_input *input, const struct fit_request *request, struct notes *notes,
+                     struct arena *arena, struct error *e)
 {
   const struct workload *workload = request->workload;
   enum err err;
@@ -189,12 +180,12 @@ static enum err resolve(struct search_input *input, const struct fit_request *re
     return err;
   input->precision = precision_of(request->model, workload, notes);
   note_settings(notes, workload, &input->preset, request->hardware);
-  note_traffic(notes, workload, request->hardware);
+  note_traffic(notes, workload);
   input->cached_tokens = cached_tokens(workload, &input->preset, notes);
   input->prompt_tokens = length_mean_tokens(&workload->traffic.input) - input->cached_tokens;
   input->output_tokens = length_mean_tokens(&workload->traffic.output);
   input->median_output_tokens = length_quantile_tokens(&workload->traffic.output, 0.5);
-  return ERR_OK;
+  return fit_options_resolve(input, request, notes, arena, e);
 }
 
 /* Percentiles need the simulation: a target on one stays open unless the median already misses it. */
@@ -226,12 +217,13 @@ enum err fit_evaluate(struct scorecard *out, const struct fit_request *request, 
   scorecard_clear(out);
   notes_init(&notes, arena);
   notes_init(&fallbacks, arena);
-  if ((err = resolve(&input, request, &notes, arena, e)) != ERR_OK)
+  if ((err = fit_resolve(&input, request, &notes, arena, e)) != ERR_OK)
     return err;
   note_fallbacks(&fallbacks, request->hardware, request->workload, &input.precision);
   if ((err = search_best(&result, &input, request->stop, request->stop_cls, e)) != ERR_OK)
     return err;
-  if ((err = scorecard_fill(out, &result, &input, arena, e)) != ERR_OK)
+  if ((err = scorecard_fill(out, &result, &input, arena, e)) != ERR_OK ||
+      (err = fit_options_report(out, &notes, &result, &input, arena, e)) != ERR_OK)
     return err;
   note_chunking(&notes, &input);
   note_undecided(&notes, out);

@@ -119,6 +119,12 @@ struct scorecard_finding {
 };
 #define SCORECARD_FINDINGS_MAX 32
 
+/* p10 and p90 of measured / predicted, from the out-of-sample errors of the load's class. */
+struct scorecard_uncertainty {
+  double ttft_ratio[2], itl_ratio[2], throughput_ratio[2]; /* NaN without latency */
+  const char *band_class;                                  /* NULL without latency */
+};
+
 struct scorecard {
   enum verdict verdict;
   enum no_fit_reason no_fit_reason;
@@ -139,6 +145,7 @@ struct scorecard {
   const char *constants_provenance; /* own | class | pooled */
   const char *const *assumptions;   /* sentences, every default that was filled in */
   size_t assumption_count;
+  struct scorecard_uncertainty uncertainty;
 };
 
 struct fit_request {
@@ -148,6 +155,7 @@ struct fit_request {
   enum fit_depth depth;
   bool (*stop)(void *cls); /* polled in long loops; may be NULL */
   void *stop_cls;
+  const struct model *draft_model; /* that the workload's speculative_draft_model names; NULL where it names none */
 };
 
 /* Best configuration on this profile, or why there is none ("infeasible" is a verdict, not an error).

@@ -10,17 +10,25 @@ double operator_split(const struct operator_context *context, unsigned value)
   return ceil((double)value / context->layout->tensor_parallel);
 }
 
+double operators_tokens(const struct step_shape *shape)
+{
+  return shape->decode_sequences * (1 + shape->draft_tokens) + shape->prefill_tokens;
+}
+
 struct op operator_linear(const struct operator_context *context, const char *name, double inputs, double outputs,
                           enum precision precision)
 {
-  struct op op = {.name = name, .group = OPERATOR_LINEAR, .form = FORM_LINEAR, .precision = precision};
-  op.rows = context->tokens;
-  op.inputs = inputs;
-  op.outputs = outputs;
-  op.flops = 2 * op.rows * inputs * outputs;
-  op.weight_bytes = inputs * outputs * model_bytes_per_weight(context->model, precision);
-  op.activation_bytes = ACTIVATION_ELEMENT_BYTES * op.rows * (inputs + outputs);
-  return op;
+  const double rows = context->tokens;
+  return (struct op){.name = name,
+                     .group = OPERATOR_LINEAR,
+                     .form = FORM_LINEAR,
+                     .precision = precision,
+                     .rows = rows,
+                     .inputs = inputs,
+                     .outputs = outputs,
+                     .flops = 2 * rows * inputs * outputs,
+                     .weight_bytes = inputs * outputs * model_bytes_per_weight(context->model, precision),
+                     .activation_bytes = ACTIVATION_ELEMENT_BYTES * rows * (inputs + outputs)};
 }
 
 struct op operator_stated(const char *name, enum operator_group group, double flops, double bytes,
@@ -31,7 +39,7 @@ struct op operator_stated(const char *name, enum operator_group group, double fl
   op.activation_bytes = bytes;
   op.compute_efficiency = compute_efficiency;
   op.memory_efficiency = memory_efficiency;
-  op.stated_floor_s = floor_s;
+  op.floor_s = floor_s;
   return op;
 }
 
@@ -44,20 +52,24 @@ static struct op stream(const char *name, enum operator_group group, double byte
 /* Ring convention: V = 2(n-1)/n · bytes pass through each device. */
 static struct op all_reduce(const struct model *model, double tokens, unsigned devices)
 {
-  struct op op = {.name = "all-reduce", .group = OPERATOR_COLLECTIVE, .form = FORM_ALL_REDUCE};
   const double n = devices;
-  op.devices = devices;
-  op.wire_bytes = 2 * (n - 1) / n * tokens * model->hidden_size * ACTIVATION_ELEMENT_BYTES;
-  return op;
+  return (struct op){.name = "all-reduce",
+                     .group = OPERATOR_COLLECTIVE,
+                     .form = FORM_ALL_REDUCE,
+                     .devices = devices,
+                     .wire_bytes = 2 * (n - 1) / n * tokens * model->hidden_size * ACTIVATION_ELEMENT_BYTES};
 }
 
 static size_t dense(struct op *ops, const struct operator_context *context, double intermediate, bool is_gated)
 {
   const enum precision precision = context->precision->dense;
   const double hidden = context->model->hidden_size;
+  const unsigned slices = is_gated ? 2 : 1;
   ops[0] = operator_linear(context, is_gated ? "gate and up projection" : "up projection", hidden,
-                           intermediate * (is_gated ? 2 : 1), precision);
+                           intermediate * slices, precision);
+  ops[0].slices = slices;
   ops[1] = operator_linear(context, "down projection", intermediate, hidden, precision);
+  ops[1].slices = 1;
   return 2;
 }
 
@@ -155,8 +167,7 @@ size_t operators_of_layer(struct op ops[OPERATORS_LAYER_MAX], const struct model
 {
   /* Norms, activation and residuals read and write the stream about ten times. STEPMODEL §2. */
   const double elementwise_passes = 10;
-  const struct operator_context context = {model, precision, layout, shape,
-                                           shape->decode_sequences + shape->prefill_tokens};
+  const struct operator_context context = {model, precision, layout, shape, operators_tokens(shape)};
   size_t n = operators_of_attention(ops, &context, &layer->attention);
   n += operators_of_feed_forward(ops + n, &context, &layer->feed_forward);
   if (layer->other_parameters != 0)
@@ -169,25 +180,39 @@ size_t operators_of_layer(struct op ops[OPERATORS_LAYER_MAX], const struct model
   return n;
 }
 
+/* Once a step all activations pass from each stage to the next; every tensor-parallel rank holds and sends them whole. */
+static struct op hand_off(const struct model *model, const struct layout *layout, const struct step_shape *shape)
+{
+  struct op op = {.name = "hand-off between stages", .group = OPERATOR_COLLECTIVE, .form = FORM_HAND_OFF};
+  const double tokens = operators_tokens(shape);
+  op.devices = layout->tensor_parallel * layout->attention_data_parallel;
+  op.stages = layout->pipeline_parallel;
+  op.wire_bytes = (op.stages - 1.0) * tokens * model->hidden_size * ACTIVATION_ELEMENT_BYTES;
+  return op;
+}
+
 size_t operators_of_head(struct op ops[OPERATORS_HEAD_MAX], const struct model *model,
                          const struct model_precision *precision, const struct layout *layout,
                          const struct step_shape *shape)
 {
   const double sampling_bytes_per_logit = 12; /* fp32 logits written, read and reduced once more. STEPMODEL §2. */
   struct operator_context context = {model, precision, layout, shape,
-                                     shape->decode_sequences +
+                                     shape->decode_sequences * (1 + shape->draft_tokens) +
                                          (shape->prefill_tokens > 0 ? shape->prefill_sequences : 0)};
   const double vocabulary = operator_split(&context, model->vocab_size);
+  size_t n = 2;
   ops[0] = operator_linear(&context, "lm_head", model->hidden_size, vocabulary, precision->head);
   ops[0].group = OPERATOR_HEAD;
   ops[1] = stream("sampling", OPERATOR_HEAD, sampling_bytes_per_logit * context.tokens * vocabulary);
-  if (model->extra_parameters == 0)
-    return 2;
-  context.tokens = shape->decode_sequences + shape->prefill_tokens; /* every token, not only those with logits */
-  ops[2] =
-      operator_linear(&context, "projections outside of layers", model->hidden_size,
-                      (double)model->extra_parameters / model->hidden_size / layout->tensor_parallel, precision->dense);
-  return 3;
+  if (model->extra_parameters != 0) { /* of every token, not only of those with logits */
+    context.tokens = operators_tokens(shape);
+    ops[n++] = operator_linear(&context, "projections outside of layers", model->hidden_size,
+                               (double)model->extra_parameters / model->hidden_size / layout->tensor_parallel,
+                               precision->dense);
+  }
+  if (layout->pipeline_parallel > 1)
+    ops[n++] = hand_off(model, layout, shape);
+  return n;
 }
 
 const char *operator_group_name(enum operator_group group)

@@ -15,11 +15,15 @@ struct layout {
 /* One step on one attention rank. Counts are doubles: the closed form works with means. */
 struct step_shape {
   double decode_sequences;      /* each adds one token */
+  double draft_tokens;          /* that each verifies beside it */
   double decode_context_tokens; /* mean context of those */
   double prefill_tokens;        /* of the chunk, all prompts together */
   double prefill_past_tokens;   /* of each prompt before this chunk */
   double prefill_sequences;     /* prompts in the chunk */
 };
+
+/* Tokens that the step computes. */
+double operators_tokens(const struct step_shape *shape);
 
 enum operator_group {
   OPERATOR_LINEAR,
@@ -41,6 +45,7 @@ enum operator_form {
   FORM_LATENT_PREFILL,
   FORM_EXPERTS,
   FORM_ALL_REDUCE,
+  FORM_HAND_OFF, /* activations from each pipeline stage to the next */
   FORM_STREAM,
   FORM_STATED /* efficiencies and floor stand in the operator itself */
 };
@@ -50,27 +55,31 @@ struct op {
   enum operator_group group;
   enum operator_form form;
   enum precision precision;                                     /* of the weights or the KV cache */
+  unsigned slices; /* linear layers fused into this one that take adapters; 0 = none does */
   double rows, inputs, outputs;                                 /* LINEAR: M, K, N */
   double sequences, query_heads, head_dim, tokens_per_sequence; /* attention, on this device */
-  unsigned devices;                                             /* ALL_REDUCE */
+  unsigned devices;                                             /* ALL_REDUCE; HAND_OFF: of one stage */
+  unsigned stages;                                              /* HAND_OFF */
   double token_experts, experts_hit; /* EXPERTS: token × expert pairs and experts with work, on this device */
-  double compute_efficiency, memory_efficiency, stated_floor_s; /* STATED */
+  double compute_efficiency, memory_efficiency; /* STATED */
   /* of one execution on one device */
   double flops, weight_bytes, kv_bytes, activation_bytes, wire_bytes;
-  /* filled in by timing_apply */
+  /* filled in by timing_apply, but for the floor of STATED */
   double work_s, floor_s; /* without and with nothing to do */
+  double capped_s;        /* part of the work that a power cap adds */
   enum bound bound;       /* of the work */
 };
 
 #define OPERATORS_LAYER_MAX 24
-#define OPERATORS_HEAD_MAX 3
+#define OPERATORS_HEAD_MAX 4
 
 /* The operators of one layer for this shape; returns their number. */
 size_t operators_of_layer(struct op ops[OPERATORS_LAYER_MAX], const struct model *model, const struct layer *layer,
                           const struct model_precision *precision, const struct layout *layout,
                           const struct step_shape *shape);
 
-/* lm_head over the rows that need logits (one a decode, the last of each prompt) and sampling. */
+/* lm_head over the rows that need logits (one a decode, the last of each prompt) and sampling; where there are several
+   pipeline stages, what passes between them. */
 size_t operators_of_head(struct op ops[OPERATORS_HEAD_MAX], const struct model *model,
                          const struct model_precision *precision, const struct layout *layout,
                          const struct step_shape *shape);

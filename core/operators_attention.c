@@ -10,7 +10,7 @@ static double window_context(const struct attention *attention, double context)
   return attention->window_tokens != 0 ? fmin(context, attention->window_tokens) : context;
 }
 
-/* One query token a sequence against its cached context. KV heads below one per rank are replicated, never split. */
+/* One query token a sequence, and the drafts that it verifies, against its cached context, which is read once. KV heads below one per rank are replicated, never split. */
 static struct op decode_attention(const struct operator_context *context, const struct attention *attention)
 {
   struct op op = {.name = "decode attention",
@@ -22,10 +22,10 @@ static struct op decode_attention(const struct operator_context *context, const 
   op.sequences = context->shape->decode_sequences;
   op.query_heads = operator_split(context, attention->query_heads);
   op.head_dim = attention->head_dim;
-  op.tokens_per_sequence = 1;
+  op.tokens_per_sequence = 1 + context->shape->draft_tokens;
   op.kv_bytes = op.sequences * operator_split(context, attention->kv_heads) * head_dims *
                 precision_element_bytes(op.precision) * held;
-  op.flops = 2 * op.sequences * op.query_heads * head_dims * held;
+  op.flops = 2 * op.sequences * op.tokens_per_sequence * op.query_heads * head_dims * held;
   return op;
 }
 
@@ -75,13 +75,15 @@ static size_t grouped(struct op *ops, const struct operator_context *context, co
   const double qkv = query_heads * (attention->has_output_gate ? 2 : 1) * attention->head_dim + kv_heads * kv_dims;
   const enum precision precision = context->precision->attention;
   size_t n = 0;
-  ops[n++] = operator_linear(context, "qkv projection", inputs, qkv, precision);
+  ops[n] = operator_linear(context, "qkv projection", inputs, qkv, precision);
+  ops[n++].slices = kv_heads > 0 ? 3 : 1;
   if (context->shape->decode_sequences > 0)
     ops[n++] = decode_attention(context, attention);
   if (context->shape->prefill_tokens > 0)
     ops[n++] = prefill_attention(context, attention);
-  ops[n++] = operator_linear(context, "output projection", query_heads * attention->value_head_dim,
-                             context->model->hidden_size, precision);
+  ops[n] = operator_linear(context, "output projection", query_heads * attention->value_head_dim,
+                           context->model->hidden_size, precision);
+  ops[n++].slices = 1;
   return n;
 }
 
@@ -97,10 +99,11 @@ static struct op latent_decode(const struct operator_context *context, const str
     held = fmin(held, attention->index_top_k);
   op.sequences = context->shape->decode_sequences;
   op.query_heads = operator_split(context, attention->query_heads);
-  op.tokens_per_sequence = 1;
+  op.tokens_per_sequence = 1 + context->shape->draft_tokens;
   op.kv_bytes = op.sequences * held * (attention->kv_lora_rank + attention->rope_head_dim) *
                 precision_element_bytes(op.precision);
-  op.flops = 2 * op.sequences * op.query_heads * held * (2.0 * attention->kv_lora_rank + attention->rope_head_dim);
+  op.flops = 2 * op.sequences * op.tokens_per_sequence * op.query_heads * held *
+             (2.0 * attention->kv_lora_rank + attention->rope_head_dim);
   return op;
 }
 
@@ -111,14 +114,17 @@ static struct op latent_prefill(const struct operator_context *context, const st
                   .form = FORM_LATENT_PREFILL,
                   .precision = context->precision->kv_cache};
   const double new_tokens = chunk_tokens(context->shape);
+  const double sparse_heads = 64; /* kernels of the sparse path fill up to this many, whatever a rank holds */
+  double query_heads = operator_split(context, attention->query_heads);
   double pairs = causal_pairs(context->shape, new_tokens);
   double dims = attention->nope_head_dim + attention->rope_head_dim + attention->value_head_dim;
   if (attention->index_top_k != 0 && pairs > new_tokens * attention->index_top_k) {
     pairs = new_tokens * attention->index_top_k; /* sparse attention works on the latents themselves */
     dims = 2.0 * attention->kv_lora_rank + attention->rope_head_dim;
+    query_heads = fmax(query_heads, sparse_heads);
   }
   op.sequences = context->shape->prefill_sequences;
-  op.query_heads = operator_split(context, attention->query_heads);
+  op.query_heads = query_heads;
   op.tokens_per_sequence = new_tokens;
   op.flops = 2 * op.sequences * op.query_heads * dims * pairs;
   return op;
@@ -137,7 +143,8 @@ static size_t indexer(struct op *ops, const struct operator_context *context, co
                              context->precision->attention);
   if (shape->decode_sequences > 0) {
     ops[n++] = operator_stated("indexer keys", OPERATOR_ATTENTION, 0, scored * attention->index_head_dim, 1, 0.6, 0);
-    ops[n] = operator_stated("indexer scores", OPERATOR_ATTENTION, 2 * width * scored, 0, 0.3, 1, 0);
+    ops[n] = operator_stated("indexer scores", OPERATOR_ATTENTION, 2 * width * scored * (1 + shape->draft_tokens), 0,
+                             0.3, 1, 0);
     ops[n++].precision = PRECISION_FP8;
   }
   if (shape->prefill_tokens > 0) {
@@ -156,6 +163,9 @@ static struct op absorbed(const struct operator_context *context, const struct a
   struct op op =
       operator_stated("absorbed up-projections", OPERATOR_LINEAR, 2 * context->tokens * weights, 0, 0.6, 0.6, 8 * US);
   op.weight_bytes = weights * ACTIVATION_ELEMENT_BYTES;
+  op.inputs = attention->kv_lora_rank;
+  op.outputs = weights / attention->kv_lora_rank;
+  op.slices = 1;
   return op;
 }
 
@@ -168,11 +178,13 @@ static size_t latent_queries(struct op *ops, const struct operator_context *cont
       operator_split(context, attention->query_heads) * (attention->nope_head_dim + attention->rope_head_dim);
   if (attention->query_lora_rank == 0) {
     ops[0] = operator_linear(context, "query and latent projection", hidden, queries + latent, precision);
+    ops[0].slices = 1;
     return 1;
   }
   ops[0] = operator_linear(context, "query and latent down-projection", hidden, attention->query_lora_rank + latent,
                            precision);
   ops[1] = operator_linear(context, "query up-projection", attention->query_lora_rank, queries, precision);
+  ops[0].slices = ops[1].slices = 1;
   return 2;
 }
 
@@ -182,9 +194,10 @@ static size_t latent(struct op *ops, const struct operator_context *context, con
   if (attention->index_top_k != 0)
     n += indexer(ops + n, context, attention);
   ops[n++] = absorbed(context, attention);
-  ops[n++] = operator_linear(context, "output projection",
-                             operator_split(context, attention->query_heads) * attention->value_head_dim,
-                             context->model->hidden_size, context->precision->attention);
+  ops[n] = operator_linear(context, "output projection",
+                           operator_split(context, attention->query_heads) * attention->value_head_dim,
+                           context->model->hidden_size, context->precision->attention);
+  ops[n++].slices = 1;
   if (context->shape->decode_sequences > 0)
     ops[n++] = latent_decode(context, attention);
   if (context->shape->prefill_tokens > 0)
@@ -211,7 +224,7 @@ static size_t linear_attention(struct op *ops, const struct operator_context *co
       operator_linear(context, "recurrent output projection", outputs / 3, hidden, context->precision->attention);
   if (shape->decode_sequences > 0) {
     ops[n] = operator_stated("recurrent state", OPERATOR_STATE, 0, 0, 1, 0.7, 15 * US);
-    ops[n++].kv_bytes = 2 * shape->decode_sequences * state_bytes;
+    ops[n++].kv_bytes = (2 + shape->draft_tokens) * shape->decode_sequences * state_bytes; /* one a draft, to go back to */
   }
   if (shape->prefill_tokens > 0)
     ops[n++] =

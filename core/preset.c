@@ -43,6 +43,13 @@ struct preset_row {
   VLLM_COMMON, .memory_fraction_ratio = 0.9, .max_batch = 256, .max_batched_tokens = 2048, .small_max_batch = 256,     \
                .small_max_batched_tokens = 2048, .sampler_multiple = 9.475, .is_old_engine = true
 
+#define TENSORRT_COMMON                                                                                                \
+  .runtime = "tensorrt-llm", .memory_rule = MEMORY_RULE_TENSORRT, .memory_fraction_ratio = 0.9,                        \
+  .memory = {TENSORRT_MEMORY}, .kv_reserve_output_ratio = 1.0, .kv_block_tokens = 32, .recv_interval_steps = 1,        \
+  .look_ahead_steps = 0, .max_batch = 2048, .max_batched_tokens = 8192, .small_max_batch = 2048,                       \
+  .small_max_batched_tokens = 8192, .has_chunked_prefill = false, .has_prefix_caching = true,                          \
+  .sampler_multiple = 3.636
+
 /* Newest first. */
 static const struct preset_row rows[] = {
     {{0, 21, 0},
@@ -89,24 +96,9 @@ static const struct preset_row rows[] = {
       .has_chunked_prefill = true,
       .has_prefix_caching = true,
       .sampler_multiple = 3.636}},
-    {{0, 0, 0},
-     {.runtime = "tensorrt-llm",
-      .version = "1.0",
-      .memory_rule = MEMORY_RULE_TENSORRT,
-      .memory_fraction_ratio = 0.9,
-      .memory = {TENSORRT_MEMORY},
-      .kv_reserve_output_ratio = 1.0,
-      .kv_block_tokens = 32,
-      .recv_interval_steps = 1,
-      .server_constant_s = 20 * MS,
-      .look_ahead_steps = 0,
-      .max_batch = 2048,
-      .max_batched_tokens = 8192,
-      .small_max_batch = 2048,
-      .small_max_batched_tokens = 8192,
-      .has_chunked_prefill = false,
-      .has_prefix_caching = true,
-      .sampler_multiple = 3.636}},
+    {{0, 20, 0}, {TENSORRT_COMMON, .version = "1.0", .server_constant_s = 20 * MS}},
+    {{0, 0, 0}, /* C++ runtime: compiled engines, measured in process */
+     {TENSORRT_COMMON, .version = "0.9", .server_constant_s = 5 * MS, .has_compiled_prefill = true}},
     {{0, 0, 0},
      {.runtime = "atom",
       .version = "0.1",

@@ -1,6 +1,7 @@
 /* Figures of the best candidate, in the scorecard's order. */
 #include "core/scorecard.h"
 
+#include "core/band.h"
 #include "core/parallel.h"
 #include "core/units.h"
 
@@ -27,6 +28,7 @@ void scorecard_clear(struct scorecard *card)
   card->throughput = (struct scorecard_throughput){nothing, nothing, nothing, nothing, nothing, nothing};
   card->limits = (struct scorecard_limits){nothing, nothing, nothing, LIMIT_NONE};
   clear_cost(&card->cost);
+  card->uncertainty = (struct scorecard_uncertainty){{nothing, nothing}, {nothing, nothing}, {nothing, nothing}, NULL};
 }
 
 void scorecard_add_finding(struct scorecard *card, const char *code, enum severity severity, const char *message,
@@ -154,7 +156,8 @@ static enum limit first_limit(const struct candidate *best, const struct search_
   step_decode(&decode, &best->engine, best->batch_limit, context);
   step_prompt(&prompt, &best->engine, input->prompt_tokens, input->cached_tokens, best->batch_limit, context);
   for (int bound = 0; bound < BOUND_COUNT; bound++) {
-    const double decode_s = input->output_tokens * decode.bound_s[bound] / best->batch_limit;
+    const double steps = input->output_tokens / best->engine.drafter.tokens_per_step;
+    const double decode_s = steps * decode.bound_s[bound] / best->batch_limit;
     const double prefill_s = prompt.added_s * prompt.profile.bound_s[bound] / prompt.profile.seconds;
     bound_s[bound] = decode_s + prefill_s;
   }
@@ -193,6 +196,24 @@ static void fill_cost(struct scorecard *card, const struct candidate *best, cons
   fill_bill(&card->cost, &best->state);
   cost_fleet(&card->cost, &input->price, best->gpus_billed, card->throughput.requests_per_s,
              card->throughput.output_tok_s, all_succeed);
+}
+
+static void fill_band(double ratio[2], enum band_class class, enum band_metric metric)
+{
+  const struct band band = band_of(class, metric);
+  ratio[0] = band.low_ratio;
+  ratio[1] = band.high_ratio;
+}
+
+static void fill_uncertainty(struct scorecard_uncertainty *to, const struct candidate *best,
+                             const struct search_input *input)
+{
+  const bool is_open = input->workload->traffic.load != LOAD_CLOSED;
+  const enum band_class class = band_class_of(&best->engine, is_open, best->state.utilisation_ratio);
+  fill_band(to->ttft_ratio, class, BAND_TTFT);
+  fill_band(to->itl_ratio, class, BAND_TPOT);
+  fill_band(to->throughput_ratio, class, BAND_THROUGHPUT);
+  to->band_class = band_class_name(class);
 }
 
 static const char *launch_command(const struct candidate *best, const struct search_input *input, struct arena *arena)
@@ -265,6 +286,37 @@ static void find_capacity(struct scorecard *card)
     scorecard_add_finding(card, code, SEVERITY_CRITICAL, card->no_fit_detail, evidence, 6);
 }
 
+/* A miss by a little is not "a little slower": says what would have to give way. */
+static enum err find_near_miss(struct scorecard *card, const struct search_result *result,
+                               const struct search_input *input, struct arena *arena, struct error *e)
+{
+  const struct memory_case tight = {.model = input->model,
+                                    .hardware = input->hardware,
+                                    .layout = &result->tightest_layout,
+                                    .precision = &input->precision,
+                                    .preset = &input->preset};
+  struct memory_near_miss miss;
+  const char *message;
+  memory_near_miss(&miss, &tight, request_tokens(input));
+  if (miss.fits || !miss.is_near)
+    return ERR_OK;
+  message =
+      arena_printf(arena,
+                   "%.2f GiB are missing on each GPU (%.1f %%): it takes fewer sequences, a smaller token budget, a "
+                   "shorter context, a larger memory fraction or offloading, each at its price",
+                   miss.missing_bytes / GIB, 100 * miss.missing_ratio);
+  if (message == NULL)
+    return error_set(e, ERR_LIMIT, "", "the evaluation needs more memory than allowed");
+  const struct scorecard_evidence evidence[] = {{"missing_gib", miss.missing_bytes / GIB},
+                                                {"missing_ratio", miss.missing_ratio},
+                                                {"longest_tokens", miss.longest_tokens},
+                                                {"largest_max_batch", miss.largest_max_batch},
+                                                {"largest_max_batched_tokens", miss.largest_batched_tokens},
+                                                {"needed_memory_fraction", miss.needed_fraction_ratio}};
+  scorecard_add_finding(card, "near_miss", SEVERITY_WARNING, message, evidence, 6);
+  return ERR_OK;
+}
+
 static void find_price(struct scorecard *card)
 {
   if (isnan(card->cost.usd_per_gpu_hour))
@@ -292,7 +344,7 @@ enum err scorecard_fill(struct scorecard *card, const struct search_result *resu
     }
     find_capacity(card);
     find_price(card);
-    return ERR_OK;
+    return result->has_tightest ? find_near_miss(card, result, input, arena, e) : ERR_OK;
   }
   card->has_configuration = true;
   card->has_latency = true;
@@ -310,5 +362,6 @@ enum err scorecard_fill(struct scorecard *card, const struct search_result *resu
   fill_targets(card, best, input);
   find_price(card);
   card->constants_provenance = best->engine.device.provenance;
+  fill_uncertainty(&card->uncertainty, best, input);
   return ERR_OK;
 }

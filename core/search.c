@@ -221,11 +221,33 @@ static void note_obstacle(struct search_result *out, const struct layout *layout
                    memory->kv_cache_bytes / GIB, parallel_gpus(layout), request_bytes / GIB);
 }
 
+/* A draft model caches every token too. */
+static void share_pool(struct memory_plan *memory, const struct engine *engine)
+{
+  const double block = engine->preset.kv_block_tokens;
+  memory->kv_growing_per_token_bytes +=
+      (steady_sequence_bytes(engine, block) -
+       memory_sequence_bytes(engine->model, &engine->layout, &engine->precision, &engine->preset, block)) /
+      block;
+  if (memory->kv_cache_bytes > 0 && memory->kv_growing_per_token_bytes > 0)
+    memory->kv_tokens = floor(memory->kv_cache_bytes / (block * memory->kv_growing_per_token_bytes)) * block *
+                        engine->layout.attention_data_parallel;
+}
+
 static void plan_memory(struct candidate *candidate, const struct search_input *input)
 {
   const struct engine *engine = &candidate->engine;
-  memory_plan(&candidate->memory, input->model, input->hardware, &candidate->layout, &engine->precision,
-              &engine->preset);
+  const struct memory_case c = {.model = input->model,
+                                .hardware = input->hardware,
+                                .layout = &candidate->layout,
+                                .precision = &engine->precision,
+                                .preset = &engine->preset,
+                                .adapter_count = input->adapters.count,
+                                .adapter_rank = input->adapters.rank,
+                                .replicated_bytes = engine->drafter.weights_bytes};
+  memory_plan_of(&candidate->memory, &c);
+  if (engine->drafter.draft_tokens != 0)
+    share_pool(&candidate->memory, engine);
   candidate->batch_limit = steady_batch_limit(&candidate->kv_limits_batch, engine, &candidate->memory,
                                               input->cached_tokens + input->prompt_tokens, input->output_tokens);
 }
@@ -261,8 +283,11 @@ static bool prepare(struct candidate *candidate, struct search_result *out, cons
   candidate->layout = *layout;
   candidate->engine = step_engine(input->model, input->hardware, layout, &input->precision,
                                   input->workload->activations, &input->preset);
+  candidate->engine.adapters = input->adapters;
+  if (input->speculation.draft_tokens != 0)
+    speculative_attach(&candidate->engine, &input->speculation);
   settle_batch_limit(candidate, input);
-  request_bytes = memory_sequence_bytes(input->model, layout, &input->precision, &input->preset, request_tokens);
+  request_bytes = steady_sequence_bytes(&candidate->engine, request_tokens);
   if (candidate->memory.kv_cache_bytes <= 0 || candidate->memory.kv_cache_bytes < request_bytes) {
     note_obstacle(out, layout, &candidate->memory, request_bytes);
     return false;

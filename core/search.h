@@ -16,6 +16,8 @@ struct search_input {
   struct model_precision precision; /* as served */
   struct preset preset;
   struct price price;
+  struct adapters adapters;
+  struct speculation speculation;
   double prompt_tokens, cached_tokens, output_tokens; /* means; cached: prefix found in the cache */
   double median_output_tokens;
 };

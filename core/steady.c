@@ -9,15 +9,29 @@ static double mean_context(const struct steady_load *load)
   return load->cached_tokens + load->prompt_tokens + load->output_tokens / 2;
 }
 
+double steady_sequence_bytes(const struct engine *engine, double tokens)
+{
+  const struct drafter *drafter = &engine->drafter;
+  const double own = memory_sequence_bytes(engine->model, &engine->layout, &engine->precision, &engine->preset, tokens);
+  if (drafter->draft_tokens == 0)
+    return own;
+  return own + memory_sequence_bytes(drafter->model, &drafter->layout, &drafter->precision, &engine->preset, tokens);
+}
+
 /* A running sequence holds its prompt and, on average over its life, part of its output; engines that reserve hold all of
    it (STEPMODEL §4). The block that is half full is rounded up inside memory_sequence_bytes. */
 double steady_kv_batch(const struct engine *engine, const struct memory_plan *memory, double prompt_tokens,
                        double output_tokens)
 {
   const double held = prompt_tokens + engine->preset.kv_reserve_output_ratio * output_tokens;
-  const double sequence =
-      memory_sequence_bytes(engine->model, &engine->layout, &engine->precision, &engine->preset, held);
+  const double sequence = steady_sequence_bytes(engine, held);
   return sequence > 0 ? fmax(0, memory->kv_cache_bytes / sequence) : (double)INFINITY;
+}
+
+/* A step verifies whole sequences of drafts within its token budget. */
+static double verified_at_once(const struct engine *engine)
+{
+  return floor(engine->preset.max_batched_tokens / (1.0 + engine->drafter.draft_tokens));
 }
 
 double steady_batch_limit(bool *is_kv, const struct engine *engine, const struct memory_plan *memory,
@@ -25,7 +39,7 @@ double steady_batch_limit(bool *is_kv, const struct engine *engine, const struct
 {
   const double ranks = engine->layout.attention_data_parallel;
   const double by_kv = steady_kv_batch(engine, memory, prompt_tokens, output_tokens);
-  const double by_setting = engine->preset.max_batch;
+  const double by_setting = fmin(engine->preset.max_batch, verified_at_once(engine));
   *is_kv = by_kv < by_setting + 1; /* a setting that uses the pool up is the pool's limit */
   return ranks * fmin(by_kv, by_setting);
 }
@@ -36,7 +50,7 @@ static double service_s(struct step_time *decode, double *added_s, const struct 
 {
   step_decode(decode, engine, batch, mean_context(load));
   *added_s = step_prompt_added_s(engine, decode, load->prompt_tokens, load->cached_tokens, batch, mean_context(load));
-  return load->output_tokens * decode->seconds + batch * *added_s;
+  return load->output_tokens * decode->seconds / engine->drafter.tokens_per_step + batch * *added_s;
 }
 
 double steady_capacity(const struct engine *engine, const struct steady_load *load, double batch_limit)
@@ -47,33 +61,50 @@ double steady_capacity(const struct engine *engine, const struct steady_load *lo
   return batch / service_s(&decode, &added_s, engine, load, batch);
 }
 
-/* Time from sending to the first token, waiting for a slot excluded. The engine is busy with others with probability
-   `busy`; then the request waits for the rest of the running step and the scheduler's look-ahead, and for prompts before
-   it (M/D/1 on prefill work). Each chunk rides in a step that carries the decodes too. SERVING §2, §6. */
-static double first_token_s(double *queue_s, const struct engine *engine, const struct steady_state *state, double busy,
-                            double prefill_load, double batch)
+/* A share of one stands for a system that only prefills. */
+static double prefill_load_ratio(const struct steady_state *state, double others_per_s)
+{
+  const double most_prefill = 1 - 1e-9;
+  return fmin(most_prefill, others_per_s * state->prompt.added_s);
+}
+
+/* From sending to the first token, waiting for a slot excluded. The engine is busy with others with probability `busy`;
+   then the request waits for the rest of the running step and the scheduler's look-ahead, and for prompts before it
+   (M/D/1 on prefill work). Each chunk rides in a step that carries the decodes too. SERVING §2, §6. */
+static struct steady_parts first_token(const struct engine *engine, const struct steady_state *state, double busy,
+                                       double prefill_load, double batch)
 {
   const struct preset *preset = &engine->preset;
-  const double steps_waited =
+  struct steady_parts parts = {.server_s = preset->server_constant_s, .prefill_load_ratio = prefill_load};
+  parts.steps_waited =
       0.5 + preset->look_ahead_steps + (preset->recv_interval_steps - 1) / 2.0 + preset->batch_wait_steps;
-  const double prompt_host_s = step_prompt_host_s(engine, state->prompt.chunks);
-  const double prefill_s =
+  parts.host_s = step_prompt_host_s(engine, state->prompt.chunks);
+  parts.prefill_s =
       batch > 1 ? state->prompt.added_s + state->prompt.chunks * state->decode.seconds : state->prompt.alone_s;
-  const double others_s = prefill_load / (2 * (1 - prefill_load)) * (state->prompt.added_s + prompt_host_s);
-  *queue_s = busy * steps_waited * state->tpot_s + others_s;
-  return preset->server_constant_s + *queue_s + prefill_s + prompt_host_s;
+  parts.step_wait_s = busy * parts.steps_waited * state->itl_s;
+  parts.prompt_wait_s = prefill_load / (2 * (1 - prefill_load)) * (state->prompt.added_s + parts.host_s);
+  return parts;
+}
+
+void steady_parts(struct steady_parts *out, const struct engine *engine, const struct steady_state *state)
+{
+  const struct steady_view *view = &state->view;
+  *out = first_token(engine, state, view->busy_ratio, prefill_load_ratio(state, view->others_per_s), view->batch);
+  out->slot_wait_s = view->slot_wait_s;
 }
 
 /* Times at the step and prompt costs already in *out, when prompts of others arrive at a rate. Decodes slow down by the
-   share of time that prefill takes; a share of one stands for a system that only prefills. */
+   share of time that prefill takes. */
 static void set_times(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
                       double batch, double others_per_s, double busy)
 {
-  const double most_prefill = 1 - 1e-9;
-  const double prefill_load = fmin(most_prefill, others_per_s * out->prompt.added_s);
-  out->tpot_s = out->decode.seconds / (1 - prefill_load);
-  out->itl_s = out->tpot_s;
-  out->ttft_s = first_token_s(&out->queue_s, engine, out, busy, prefill_load, batch);
+  const double prefill_load = prefill_load_ratio(out, others_per_s);
+  struct steady_parts parts;
+  out->itl_s = out->decode.seconds / (1 - prefill_load);
+  out->tpot_s = out->itl_s / engine->drafter.tokens_per_step;
+  parts = first_token(engine, out, busy, prefill_load, batch);
+  out->queue_s = parts.step_wait_s + parts.prompt_wait_s;
+  out->ttft_s = parts.server_s + out->queue_s + parts.prefill_s + parts.host_s;
   out->e2e_s = out->ttft_s + (load->output_tokens - 1) * out->tpot_s;
 }
 
@@ -93,6 +124,7 @@ static void solve_open(struct steady_state *out, const struct engine *engine, co
     double next;
     (void)service_s(&out->decode, &out->prompt.added_s, engine, load, batch);
     set_times(out, engine, load, batch, rate, busy);
+    out->view = (struct steady_view){.batch = batch, .others_per_s = rate, .busy_ratio = busy};
     out->decode_batch = decoding(out, load, rate);
     next = fmin(batch_limit, load->is_poisson ? 1 + out->decode_batch : fmax(1, out->decode_batch));
     if (fabs(next - batch) <= 1e-4 * batch)
@@ -121,6 +153,7 @@ static double closed_rate(struct steady_state *out, const struct engine *engine,
       high = middle;
   }
   set_times(out, engine, load, batch, low * others, busy);
+  out->view = (struct steady_view){.batch = batch, .others_per_s = low * others, .busy_ratio = busy};
   return low;
 }
 
@@ -148,16 +181,17 @@ static void add_slot_wait(struct steady_state *out, double users)
   const double wait_s = in_system_s - out->e2e_s;
   if (wait_s <= 0)
     return;
+  out->view.slot_wait_s = wait_s;
   out->queue_s += wait_s;
   out->ttft_s += wait_s;
   out->e2e_s += wait_s;
 }
 
-static void fill_shares(struct steady_state *out, const struct steady_load *load)
+static void fill_shares(struct steady_state *out, const struct engine *engine, const struct steady_load *load)
 {
   const double batch = fmax(1, out->decode_batch);
   const double prefill_s = out->prompt.added_s;
-  const double decode_s = load->output_tokens * out->decode.seconds / batch;
+  const double decode_s = load->output_tokens * out->decode.seconds / engine->drafter.tokens_per_step / batch;
   out->prefill_share_ratio = prefill_s / (prefill_s + decode_s);
   out->decode_share_ratio = 1 - out->prefill_share_ratio;
 }
@@ -169,6 +203,7 @@ static void add_slot_queue(struct steady_state *out, double utilisation, double 
   const double servers = fmax(1, floor(batch_limit));
   const double exponent = sqrt(2 * (servers + 1)) - 1;
   const double wait_s = 0.5 * pow(utilisation, exponent) / (1 - utilisation) / capacity;
+  out->view.slot_wait_s = wait_s;
   out->queue_s += wait_s;
   out->ttft_s += wait_s;
   out->e2e_s += wait_s;
@@ -218,5 +253,5 @@ void steady_evaluate(struct steady_state *out, const struct engine *engine, cons
   if (load->kind == LOAD_CLOSED)
     out->decode_batch = fmin(out->decode_batch, load->users);
   out->in_system = out->requests_per_s * out->e2e_s;
-  fill_shares(out, load);
+  fill_shares(out, engine, load);
 }

@@ -17,10 +17,19 @@ struct steady_load {
   double output_tokens;  /* mean, ≥ 1 */
 };
 
+/* What the last times were computed at, kept for steady_parts. */
+struct steady_view {
+  double batch;        /* sequences in the steps that a request takes part in, itself included */
+  double others_per_s; /* prompts of others that arrive meanwhile */
+  double busy_ratio;   /* probability that an arrival finds the engine running */
+  double slot_wait_s;  /* for one of the batch's places */
+};
+
 struct steady_state {
   bool is_saturated; /* OPEN: the rate is beyond what the replica can do; the figures are those at capacity */
   double requests_per_s;
-  double ttft_s, tpot_s, itl_s, e2e_s, queue_s;
+  double ttft_s, tpot_s, e2e_s, queue_s;
+  double itl_s;             /* between two deliveries: with a draft several tokens come at once, tpot_s is less */
   double decode_batch;      /* mean number of sequences decoding at once */
   double in_system;         /* Little: requests_per_s × e2e_s */
   double utilisation_ratio; /* share of the replica's capacity that the load takes */
@@ -28,7 +37,23 @@ struct steady_state {
   struct prompt_time prompt;
   double prefill_share_ratio, decode_share_ratio; /* of busy time; sum 1 */
   double idle_ratio;                              /* time with nothing in the engine */
+  struct steady_view view;
 };
+
+/* What the time to the first token consists of: ttft_s is the sum of the first six, queue_s that of the waits. */
+struct steady_parts {
+  double server_s;           /* parsing, tokenising, streaming */
+  double slot_wait_s;        /* for one of the batch's places */
+  double step_wait_s;        /* rest of the running step and the scheduler's look-ahead */
+  double prompt_wait_s;      /* prompts of others before it */
+  double prefill_s;          /* its own chunks, with the decodes that ride along */
+  double host_s;             /* host work of the steps that carry its prompt */
+  double steps_waited;       /* step_wait_s = busy × this × itl */
+  double prefill_load_ratio; /* share of time that prompts of others take: itl_s = decode step / (1 - this) */
+};
+
+/* KV bytes that a sequence of so many tokens holds on one GPU, a draft model's included. */
+double steady_sequence_bytes(const struct engine *engine, double tokens);
 
 /* Sequences that the KV pool of one attention rank runs at once. */
 double steady_kv_batch(const struct engine *engine, const struct memory_plan *memory, double prompt_tokens,
@@ -40,6 +65,9 @@ double steady_batch_limit(bool *is_kv, const struct engine *engine, const struct
 
 void steady_evaluate(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
                      double batch_limit);
+
+/* Recomputed from a state of steady_evaluate, on demand: the search needs the sums alone. */
+void steady_parts(struct steady_parts *out, const struct engine *engine, const struct steady_state *state);
 
 /* Rate at which a replica that always has work finishes requests: beyond it the queue grows. */
 double steady_capacity(const struct engine *engine, const struct steady_load *load, double batch_limit);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 const struct step_constants step_constants_default = {
-#define STEP(name, unit, value, spread, sentence) .name = (value),
+#define STEP(name, unit, value, prior, spread, sentence) .name = (value),
 #include "core/step.def"
 #undef STEP
 };
@@ -54,6 +54,11 @@ struct engine step_engine_with(const struct step_constants *constants, const str
     engine.layers_of_kind[model->layer_order[i]]++;
   engine.layers_s = unexplained_layers_s(&engine);
   engine.eager_s = eager_host_s(&engine);
+  engine.drafter.tokens_per_step = 1;
+  for (int group = 0; group < OPERATOR_GROUP_COUNT; group++) {
+    engine.group_scale[group] = step_scale((enum operator_group)group, constants);
+    engine.group_floor_scale[group] = step_floor_scale((enum operator_group)group, constants);
+  }
   return engine;
 }
 
@@ -64,7 +69,7 @@ struct engine step_engine(const struct model *model, const struct hardware *hard
   return step_engine_with(&step_constants_default, model, hardware, layout, precision, activations, preset);
 }
 
-static double scale_of(enum operator_group group, const struct step_constants *constants)
+double step_scale(enum operator_group group, const struct step_constants *constants)
 {
   switch (group) {
   case OPERATOR_ATTENTION: return constants->scale_attention;
@@ -79,22 +84,22 @@ static double scale_of(enum operator_group group, const struct step_constants *c
   return constants->scale_linear;
 }
 
-static double floor_scale_of(enum operator_group group, const struct step_constants *constants)
+double step_floor_scale(enum operator_group group, const struct step_constants *constants)
 {
+  if (group == OPERATOR_COLLECTIVE)
+    return constants->scale_collective; /* the latency of its link */
   if (group == OPERATOR_HEAD)
     return 1.0; /* not fused with anything */
   return group == OPERATOR_EXPERTS ? constants->scale_experts_floor : constants->scale_floor;
 }
 
 /* Floors are launches, but a collective's floor is the latency of its link. */
-static void add_floor(struct step_time *out, const struct op *op, double count, const struct step_constants *constants)
+static void add_floor(struct step_time *out, const struct op *op, double floor_s)
 {
   if (op->group == OPERATOR_COLLECTIVE) {
-    const double latency_s = count * constants->scale_collective * op->floor_s;
-    out->group_s[op->group] += latency_s;
-    out->bound_s[BOUND_INTERCONNECT] += latency_s;
+    out->group_s[op->group] += floor_s;
+    out->bound_s[BOUND_INTERCONNECT] += floor_s;
   } else {
-    const double floor_s = count * floor_scale_of(op->group, constants) * op->floor_s;
     out->floors_s += floor_s;
     out->bound_s[BOUND_LAUNCH_OVERHEAD] += floor_s;
   }
@@ -104,12 +109,14 @@ static void add_operators(struct step_time *out, const struct engine *engine, st
 {
   for (size_t i = 0; i < n; i++) {
     struct op *op = &ops[i];
+    const double scale = count * engine->group_scale[op->group];
     double work_s;
     timing_apply(op, &engine->device);
-    work_s = count * scale_of(op->group, &engine->constants) * op->work_s;
+    work_s = scale * op->work_s;
     out->group_s[op->group] += work_s;
     out->bound_s[op->bound] += work_s;
-    add_floor(out, op, count, &engine->constants);
+    out->capped_s += scale * op->capped_s;
+    add_floor(out, op, count * engine->group_floor_scale[op->group] * op->floor_s);
     if (op->flops > 0)
       out->flops_s += count * op->flops / timing_peak_flops(op, &engine->device);
     out->weight_bytes += count * op->weight_bytes;
@@ -140,6 +147,16 @@ static void add_eager(struct step_time *out, const struct engine *engine)
   out->bound_s[BOUND_LAUNCH_OVERHEAD] += out->eager_s;
 }
 
+size_t step_layer_operators(struct op ops[OPERATORS_LAYER_MAX], const struct engine *engine, unsigned kind,
+                            const struct step_shape *shape)
+{
+  const struct layer *layer = &engine->model->layers[kind];
+  size_t n = operators_of_layer(ops, engine->model, layer, &engine->precision, &engine->layout, shape);
+  if (engine->adapters.count != 0 && adapters_operator(&ops[n], &engine->adapters, ops, n, shape, &engine->device))
+    n++;
+  return n;
+}
+
 void step_time(struct step_time *out, const struct engine *engine, const struct step_shape *shape, double batch)
 {
   const struct model *model = engine->model;
@@ -147,7 +164,7 @@ void step_time(struct step_time *out, const struct engine *engine, const struct 
   size_t n;
   memset(out, 0, sizeof *out);
   for (unsigned kind = 0; kind < model->layer_kind_count; kind++) {
-    n = operators_of_layer(ops, model, &model->layers[kind], &engine->precision, &engine->layout, shape);
+    n = step_layer_operators(ops, engine, kind, shape);
     add_operators(out, engine, ops, n, engine->layers_of_kind[kind]);
   }
   n = operators_of_head(ops, model, &engine->precision, &engine->layout, shape);
@@ -158,44 +175,65 @@ void step_time(struct step_time *out, const struct engine *engine, const struct 
   add_eager(out, engine);
 }
 
-/* Sequences of one attention rank in one step: pipeline stages work on their own part of the batch. STEPMODEL §1.3. */
+/* Sequences of one attention rank in one step: pipeline stages work on their own part of the batch, but never on less than
+   a whole sequence: where there are fewer than stages, some stand still. STEPMODEL §1.3. */
 static double rank_sequences(const struct engine *engine, double batch)
 {
-  return batch / engine->layout.attention_data_parallel / engine->layout.pipeline_parallel;
+  const double rank = batch / engine->layout.attention_data_parallel;
+  return fmax(rank / engine->layout.pipeline_parallel, fmin(1, rank));
+}
+
+struct step_shape step_decode_shape(const struct engine *engine, double batch, double context_tokens)
+{
+  const struct step_shape shape = {.decode_sequences = rank_sequences(engine, batch),
+                                   .draft_tokens = engine->drafter.draft_tokens,
+                                   .decode_context_tokens = context_tokens};
+  return shape;
 }
 
 void step_decode(struct step_time *out, const struct engine *engine, double batch, double context_tokens)
 {
-  const struct step_shape shape = {.decode_sequences = rank_sequences(engine, batch),
-                                   .decode_context_tokens = context_tokens};
+  const struct step_shape shape = step_decode_shape(engine, batch, context_tokens);
   step_time(out, engine, &shape, batch);
+  if (engine->drafter.draft_tokens != 0)
+    speculative_add_drafts(out, engine, &shape);
 }
 
-static void accumulate(struct step_time *sum, const struct step_time *part)
+/* A chunk of a prompt, with the decodes that ride along; the draft sees the prompt too. */
+static void chunk_time(struct step_time *out, const struct engine *engine, const struct step_shape *shape, double batch)
 {
-  sum->seconds += part->seconds;
+  step_time(out, engine, shape, batch);
+  if (engine->drafter.draft_tokens != 0)
+    speculative_add_chunk(out, engine, shape);
+}
+
+void step_accumulate(struct step_time *sum, const struct step_time *part, double times)
+{
+  sum->seconds += times * part->seconds;
   for (int bound = 0; bound < BOUND_COUNT; bound++)
-    sum->bound_s[bound] += part->bound_s[bound];
+    sum->bound_s[bound] += times * part->bound_s[bound];
   for (int group = 0; group < OPERATOR_GROUP_COUNT; group++)
-    sum->group_s[group] += part->group_s[group];
-  sum->floors_s += part->floors_s;
-  sum->layers_s += part->layers_s;
-  sum->sequences_s += part->sequences_s;
-  sum->fixed_s += part->fixed_s;
-  sum->eager_s += part->eager_s;
-  sum->flops_s += part->flops_s;
-  sum->weight_bytes += part->weight_bytes;
-  sum->kv_bytes += part->kv_bytes;
-  sum->activation_bytes += part->activation_bytes;
+    sum->group_s[group] += times * part->group_s[group];
+  sum->floors_s += times * part->floors_s;
+  sum->layers_s += times * part->layers_s;
+  sum->sequences_s += times * part->sequences_s;
+  sum->fixed_s += times * part->fixed_s;
+  sum->eager_s += times * part->eager_s;
+  sum->draft_s += times * part->draft_s;
+  sum->capped_s += times * part->capped_s;
+  sum->flops_s += times * part->flops_s;
+  sum->weight_bytes += times * part->weight_bytes;
+  sum->kv_bytes += times * part->kv_bytes;
+  sum->activation_bytes += times * part->activation_bytes;
 }
 
 /* Whole prompts go in one step when the engine does not chunk. */
-static double chunk_tokens(const struct engine *engine, double prompt_tokens)
+double step_chunk_tokens(const struct engine *engine, double prompt_tokens)
 {
   return engine->preset.has_chunked_prefill ? fmin(prompt_tokens, engine->preset.max_batched_tokens) : prompt_tokens;
 }
 
-static struct step_shape chunk_shape(double prompt_tokens, double past_tokens, double left, double chunk)
+struct step_shape step_chunk_shape(double prompt_tokens, double past_tokens, double left, double chunk)
 {
   const struct step_shape shape = {.prefill_tokens = fmin(left, chunk),
                                    .prefill_past_tokens = past_tokens + prompt_tokens - left,
@@ -210,22 +248,31 @@ double step_prompt_host_s(const struct engine *engine, double chunks)
     layer_us = engine->constants.prefill_layer_trt_us;
   else if (engine->preset.memory_rule == MEMORY_RULE_SGLANG)
     layer_us = engine->constants.prefill_layer_sglang_us;
-  return layer_us * US * engine->model->layer_count * chunks;
+  return engine->preset.has_compiled_prefill ? 0 : layer_us * US * engine->model->layer_count * chunks;
+}
+
+/* Groups of tokens are larger in prefill than in the decode steps that scale_experts was found on. */
+static double experts_added_s(const struct engine *engine, const struct step_time *decode, const struct step_time *step)
+{
+  return (engine->constants.scale_prefill_experts - 1) *
+         (step->group_s[OPERATOR_EXPERTS] - decode->group_s[OPERATOR_EXPERTS]);
 }
 
 double step_prompt_added_s(const struct engine *engine, const struct step_time *decode, double prompt_tokens,
                            double past_tokens, double batch, double context_tokens)
 {
-  const double chunk = chunk_tokens(engine, prompt_tokens);
+  const double chunk = step_chunk_tokens(engine, prompt_tokens);
   const double parts = engine->layout.attention_data_parallel * engine->layout.pipeline_parallel;
   double added_s = 0;
   struct step_time step;
   for (double left = prompt_tokens; left > 0; left -= chunk) {
-    struct step_shape shape = chunk_shape(prompt_tokens, past_tokens, left, chunk);
+    struct step_shape shape = step_chunk_shape(prompt_tokens, past_tokens, left, chunk);
     shape.decode_sequences = rank_sequences(engine, batch);
+    shape.draft_tokens = engine->drafter.draft_tokens;
     shape.decode_context_tokens = context_tokens;
-    step_time(&step, engine, &shape, batch);
-    added_s += fmax(0, step.seconds - decode->seconds) / parts;
+    chunk_time(&step, engine, &shape, batch);
+    added_s +=
+        fmax(0, step.seconds - (decode->seconds - decode->draft_s) + experts_added_s(engine, decode, &step)) / parts;
   }
   return engine->constants.scale_prefill * added_s;
 }
@@ -233,15 +280,15 @@ double step_prompt_added_s(const struct engine *engine, const struct step_time *
 void step_prompt(struct prompt_time *out, const struct engine *engine, double prompt_tokens, double past_tokens,
                  double batch, double context_tokens)
 {
-  const double chunk = chunk_tokens(engine, prompt_tokens);
+  const double chunk = step_chunk_tokens(engine, prompt_tokens);
   struct step_time decode, step;
   memset(out, 0, sizeof *out);
   step_decode(&decode, engine, batch, context_tokens);
   out->added_s = step_prompt_added_s(engine, &decode, prompt_tokens, past_tokens, batch, context_tokens);
   for (double left = prompt_tokens; left > 0; left -= chunk) {
-    const struct step_shape shape = chunk_shape(prompt_tokens, past_tokens, left, chunk);
-    step_time(&step, engine, &shape, 1);
-    accumulate(&out->profile, &step);
+    const struct step_shape shape = step_chunk_shape(prompt_tokens, past_tokens, left, chunk);
+    chunk_time(&step, engine, &shape, 1);
+    step_accumulate(&out->profile, &step, 1);
     out->chunks++;
   }
   out->alone_s = out->profile.seconds;

@@ -6,12 +6,13 @@
 
 #include <stdint.h>
 
+#include "core/adapters.h"
 #include "core/memory.h"
-#include "core/timing.h"
+#include "core/speculative.h"
 
 /* Constants of the step formula; members and meaning: core/step.def. */
 struct step_constants {
-#define STEP(name, unit, value, spread, sentence) double name;
+#define STEP(name, unit, value, prior, spread, sentence) double name;
 #include "core/step.def"
 #undef STEP
 };
@@ -25,8 +26,11 @@ struct engine {
   struct model_precision precision; /* as served */
   struct preset preset;
   struct device device;
+  struct adapters adapters; /* none unless set */
+  struct drafter drafter;   /* likewise: speculative_attach */
   uint16_t layers_of_kind[MODEL_LAYER_KINDS_MAX]; /* counted once */
   struct step_constants constants;
+  double group_scale[OPERATOR_GROUP_COUNT], group_floor_scale[OPERATOR_GROUP_COUNT]; /* step_scale, step_floor_scale */
   double layers_s; /* per-layer costs that no operator explains, all layers */
   double eager_s;  /* host time of a step without graphs; 0 with them */
 };
@@ -47,7 +51,9 @@ struct step_time {
   double group_s[OPERATOR_GROUP_COUNT]; /* scaled operator work, without floors */
   double floors_s, layers_s, sequences_s, fixed_s,
       eager_s;    /* launch costs: kernel floors, per layer, per sequence, per step */
-  double flops_s; /* FLOPs of each operator over its own peak: utilisation = flops_s / seconds */
+  double draft_s;  /* part of it that a draft model takes */
+  double capped_s; /* part of the operators' work that a power cap adds */
+  double flops_s;  /* FLOPs of each operator over its own peak: utilisation = flops_s / seconds */
   double weight_bytes, kv_bytes, activation_bytes; /* moved by one device */
 };
 
@@ -55,7 +61,19 @@ struct step_time {
    the shape's sequences under attention data or pipeline parallelism. */
 void step_time(struct step_time *out, const struct engine *engine, const struct step_shape *shape, double batch);
 
-/* A step of `batch` decoding sequences of the replica at a mean context. */
+/* The operators of one layer of a kind, adapters included. */
+size_t step_layer_operators(struct op ops[OPERATORS_LAYER_MAX], const struct engine *engine, unsigned kind,
+                            const struct step_shape *shape);
+
+/* What turns an operator's work and floor of this group into a part of the step. */
+double step_scale(enum operator_group group, const struct step_constants *constants);
+double step_floor_scale(enum operator_group group, const struct step_constants *constants);
+
+void step_accumulate(struct step_time *sum, const struct step_time *part, double times);
+
+/* A step of `batch` decoding sequences of the replica at a mean context. With a draft model it verifies what that has
+   drafted, and step_decode takes the drafting in: a step hands out drafter.tokens_per_step tokens a sequence. */
+struct step_shape step_decode_shape(const struct engine *engine, double batch, double context_tokens);
 void step_decode(struct step_time *out, const struct engine *engine, double batch, double context_tokens);
 
 /* What one prompt costs. `alone` sums its chunks with nothing else running; `added` is what its chunks add to steps that
@@ -67,6 +85,10 @@ struct prompt_time {
 };
 void step_prompt(struct prompt_time *out, const struct engine *engine, double prompt_tokens, double past_tokens,
                  double batch, double context_tokens);
+
+/* The prompt's chunks: their size, and the one that starts when `left` tokens are still to be computed. */
+double step_chunk_tokens(const struct engine *engine, double prompt_tokens);
+struct step_shape step_chunk_shape(double prompt_tokens, double past_tokens, double left, double chunk);
 
 /* Host cost of the steps that carry a prompt (no graph is captured for them): in the time to the first token alone. */
 double step_prompt_host_s(const struct engine *engine, double chunks);

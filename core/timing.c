@@ -137,10 +137,27 @@ struct device timing_device(const struct hardware *hardware, const struct model_
       fmax(hardware_peak_flops(hardware, PRECISION_BF16), hardware_peak_flops(hardware, PRECISION_FP16));
   device.compute_units = hardware->compute_units * (isnan(hardware->share) ? 1.0 : hardware->share);
   device.has_static_scales = precision->has_static_scales;
+  device.power = power_of(hardware);
   device.provenance = provenance_of(hardware);
   for (int weights = PRECISION_NONE + 1; weights < PRECISION_COUNT; weights++)
     device.linear[weights] = linear_path_of((enum precision)weights, activations, &device);
   return device;
+}
+
+/* At the clock that a power cap leaves for what the work draws. Links have clocks of their own. */
+static void slow_down(struct op *op, const struct power *power, double compute_s, double memory_s)
+{
+  const double draw = power_draw_ratio(op->group == OPERATOR_ATTENTION, compute_s, memory_s);
+  const double full_clock_s = op->work_s;
+  op->work_s /= power_clock_ratio(power, draw);
+  op->capped_s = op->work_s - full_clock_s;
+}
+
+static void settle(struct op *op, const struct device *device, double compute_s, double memory_s)
+{
+  op->bound = compute_s > memory_s ? BOUND_COMPUTE : BOUND_MEMORY_BANDWIDTH;
+  if (device->power.cap_ratio < 1)
+    slow_down(op, &device->power, compute_s, memory_s);
 }
 
 /* t = t0 + max(FLOPs / (P·ec), bytes / (BW·em)). */
@@ -152,20 +169,24 @@ static void time_linear(struct op *op, const struct device *device)
   const double memory_s = bytes / (device->bandwidth_bytes_s * path->memory_efficiency);
   op->floor_s = path->t0_s;
   op->work_s = fmax(compute_s, memory_s);
-  op->bound = compute_s > memory_s ? BOUND_COMPUTE : BOUND_MEMORY_BANDWIDTH;
+  settle(op, device, compute_s, memory_s);
 }
 
-/* t = t0 + KV bytes / (BW·em). */
+/* t = t0 + KV bytes / (BW·em). Verifying many drafts can compute for longer than it reads, as prefill does. */
 static void time_decode_attention(struct op *op, const struct device *device)
 {
   const enum class class = class_of(device->hardware->family);
   const enum precision format = precision_element_bytes(op->precision) < 2 ? PRECISION_FP8 : PRECISION_BF16;
   const struct decode_constants *row = &decode_table[class][format];
+  double compute_s = 0, memory_s;
   if (!(row->memory_efficiency > 0))
     row = &decode_table[CLASS_POOLED][format];
   op->floor_s = row->t0_us * US;
-  op->work_s = op->kv_bytes / (device->bandwidth_bytes_s * row->memory_efficiency);
-  op->bound = BOUND_MEMORY_BANDWIDTH;
+  memory_s = op->kv_bytes / (device->bandwidth_bytes_s * row->memory_efficiency);
+  if (op->tokens_per_sequence > 1)
+    compute_s = op->flops / (device->peak_16_bit_flops * prefill_table[class].compute_efficiency);
+  op->work_s = fmax(compute_s, memory_s);
+  settle(op, device, compute_s, memory_s);
 }
 
 /* p-norm of compute and memory time; the last wave of tiles wastes units (q). */
@@ -181,7 +202,7 @@ static void time_prefill_attention(struct op *op, const struct device *device)
   const double memory_s = (op->activation_bytes + op->kv_bytes) / (device->bandwidth_bytes_s * row->memory_efficiency);
   op->floor_s = row->t0_us * US;
   op->work_s = pow(pow(compute_s, row->p) + pow(memory_s, row->p), 1 / row->p);
-  op->bound = compute_s > memory_s ? BOUND_COMPUTE : BOUND_MEMORY_BANDWIDTH;
+  settle(op, device, compute_s, memory_s);
 }
 
 /* MLA decode: heads are padded to 64 for the tensor units, but not on CDNA. STEPMODEL §2. */
@@ -197,7 +218,7 @@ static void time_latent_decode(struct op *op, const struct device *device)
   memory_s = op->kv_bytes / (device->bandwidth_bytes_s * row->memory_efficiency);
   op->floor_s = row->t0_us * US;
   op->work_s = pow(pow(compute_s, row->p) + pow(memory_s, row->p), 1 / row->p);
-  op->bound = compute_s > memory_s ? BOUND_COMPUTE : BOUND_MEMORY_BANDWIDTH;
+  settle(op, device, compute_s, memory_s);
 }
 
 static void time_latent_prefill(struct op *op, const struct device *device)
@@ -205,7 +226,7 @@ static void time_latent_prefill(struct op *op, const struct device *device)
   const struct prefill_constants *row = &prefill_table[class_of(device->hardware->family)];
   op->floor_s = row->t0_us * US;
   op->work_s = op->flops / (device->peak_16_bit_flops * row->compute_efficiency);
-  op->bound = BOUND_COMPUTE;
+  settle(op, device, op->work_s, 0);
 }
 
 static void time_experts(struct op *op, const struct device *device)
@@ -214,12 +235,21 @@ static void time_experts(struct op *op, const struct device *device)
       experts_time(op, device->hardware, device->has_static_scales, device->bandwidth_bytes_s, device->compute_units);
   op->floor_s = time.floor_s;
   op->work_s = time.work_s;
-  op->bound = time.is_compute_bound ? BOUND_COMPUTE : BOUND_MEMORY_BANDWIDTH;
+  settle(op, device, time.compute_s, time.memory_s);
 }
 
 static void time_all_reduce(struct op *op, const struct device *device)
 {
   const struct collective_time time = collective_all_reduce(device->hardware, op->devices, op->wire_bytes);
+  op->floor_s = time.floor_s;
+  op->work_s = time.work_s;
+  op->bound = BOUND_INTERCONNECT;
+}
+
+static void time_hand_off(struct op *op, const struct device *device)
+{
+  const struct collective_time time =
+      collective_hand_off(device->hardware, op->devices, op->stages, op->wire_bytes);
   op->floor_s = time.floor_s;
   op->work_s = time.work_s;
   op->bound = BOUND_INTERCONNECT;
@@ -231,7 +261,7 @@ static void time_stream(struct op *op, const struct device *device)
   const double stream_efficiency = 0.5;
   op->floor_s = 0;
   op->work_s = op->activation_bytes / (device->bandwidth_bytes_s * stream_efficiency);
-  op->bound = BOUND_MEMORY_BANDWIDTH;
+  settle(op, device, 0, op->work_s);
 }
 
 /* Peak of an operator that names its own efficiencies: its format's where the device has it, else 16 bit. */
@@ -246,9 +276,8 @@ static void time_stated(struct op *op, const struct device *device)
   const double bytes = op->weight_bytes + op->kv_bytes + op->activation_bytes;
   const double compute_s = op->flops / (stated_peak_flops(op, device) * op->compute_efficiency);
   const double memory_s = bytes / (device->bandwidth_bytes_s * op->memory_efficiency);
-  op->floor_s = op->stated_floor_s;
   op->work_s = fmax(compute_s, memory_s);
-  op->bound = compute_s > memory_s ? BOUND_COMPUTE : BOUND_MEMORY_BANDWIDTH;
+  settle(op, device, compute_s, memory_s);
 }
 
 void timing_apply(struct op *op, const struct device *device)
@@ -261,6 +290,7 @@ void timing_apply(struct op *op, const struct device *device)
   case FORM_LATENT_PREFILL: time_latent_prefill(op, device); break;
   case FORM_EXPERTS: time_experts(op, device); break;
   case FORM_ALL_REDUCE: time_all_reduce(op, device); break;
+  case FORM_HAND_OFF: time_hand_off(op, device); break;
   case FORM_STREAM: time_stream(op, device); break;
   case FORM_STATED: time_stated(op, device); break;
   }

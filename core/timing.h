@@ -5,6 +5,7 @@
 #define FITD_CORE_TIMING_H
 
 #include "core/operators.h"
+#include "core/power.h"
 
 /* How linear layers stored in one format run on the device. */
 struct linear_path {
@@ -21,6 +22,7 @@ struct device {
   double peak_16_bit_flops;
   double compute_units;
   bool has_static_scales;
+  struct power power;
   struct linear_path linear[PRECISION_COUNT]; /* by format of the weights */
   const char *provenance; /* "own": this device was measured; "class": others of its family; "pooled": all together */
 };
@@ -28,7 +30,7 @@ struct device {
 struct device timing_device(const struct hardware *hardware, const struct model_precision *precision,
                             enum precision activations);
 
-/* Fills work_s, floor_s and bound. */
+/* Fills work_s, floor_s, capped_s and bound. */
 void timing_apply(struct op *op, const struct device *device);
 
 /* Peak that the operator's math runs at, for utilisation figures. */

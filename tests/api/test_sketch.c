@@ -43,6 +43,7 @@ static void make_catalogue(void)
   add_price(&profiles[0].hardware);
   add_price(&profiles[2].hardware);
   models[0] = (struct catalogue_model){.name = "llama-3.1-8b", .alias = "meta-llama/Llama-3.1-8B", .revision = 2};
+  models[0].model.hidden_size = 4096;
 }
 
 /* ---- Reading -------------------------------------------------------------------------------------------------------- */
@@ -201,7 +202,7 @@ static const char whole[] =
     "\"expert_parallel\":2,\"attention_data_parallel\":1,\"replicas\":2,\"max_batch\":64,\"max_batched_tokens\":8192,"
     "\"chunked_prefill\":true,\"prefix_caching\":false,\"recv_interval_steps\":3,\"batch_wait_steps\":5,"
     "\"kv_block_tokens\":32,\"memory_fraction\":0.9,\"cuda_graphs\":true,\"concurrency_limit\":256,"
-    "\"speculative\":{\"draft_tokens\":4,\"acceptance_rate\":0.7,\"draft_model\":\"tiny\"},"
+    "\"speculative\":{\"draft_tokens\":4,\"acceptance_rate\":0.7,\"draft_model\":\"llama-3.1-8b\"},"
     "\"disaggregated\":{\"prefill_replicas\":1,\"decode_replicas\":3}},"
     "\"operations\":{\"restarts_per_day\":2,\"deploys_per_week\":3},"
     "\"stack\":{\"driver\":\"550\",\"framework\":\"2.5\",\"runtime\":\"vllm 0.19\",\"kernels\":\"fa3\"},"
@@ -282,7 +283,9 @@ START_TEST(serving_is_read)
   ck_assert_uint_eq(serving->concurrency_limit, 256);
   ck_assert_uint_eq(serving->speculative_draft_tokens, 4);
   ck_assert_double_eq_tol(serving->speculative_acceptance_ratio, 0.7, 1e-9);
-  ck_assert_str_eq(serving->speculative_draft_model, "tiny");
+  ck_assert_str_eq(serving->speculative_draft_model, "llama-3.1-8b");
+  ck_assert(sketch.has_draft_model);
+  ck_assert_uint_eq(sketch.draft_model.hidden_size, 4096);
   ck_assert_uint_eq(serving->decode_replicas, 3);
 }
 END_TEST

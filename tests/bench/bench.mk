@@ -2,4 +2,8 @@
 bench-http: ## rates and latencies of the daemon beside a libmicrohttpd hello-world
 	$(MAKE) FLAVOUR=release build/release/fitd build/release/tests/bench/hello build/release/tests/bench/bench_http
 	build/release/tests/bench/bench_http
-.PHONY: bench-http
+
+bench-core: ## CPU time of the core beside a plain roofline loop
+	$(MAKE) FLAVOUR=release build/release/tests/bench/bench_core
+	build/release/tests/bench/bench_core
+.PHONY: bench-http bench-core

@@ -11,6 +11,7 @@
 
 #include "core/fit.h"
 #include "core/preset.h"
+#include "core/step.h"
 #include "core/units.h"
 
 #define FIXTURE_COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -230,6 +231,17 @@ static inline struct preset fixture_preset(const struct hardware *hardware, cons
 }
 
 /* 2,048 tokens in, 256 out, 2 requests a second. */
+/* Step constants before any fit (the priors of core/step.def): derivations by hand stay true when the fit moves. */
+static inline struct step_constants fixture_constants(void)
+{
+  const struct step_constants constants = {
+#define STEP(member, unit, value, prior, spread, sentence) .member = (prior),
+#include "core/step.def"
+#undef STEP
+  };
+  return constants;
+}
+
 static inline struct workload fixture_workload(void)
 {
   struct workload workload;

@@ -126,6 +126,76 @@ START_TEST(domains_are_switches_or_hosts)
 }
 END_TEST
 
+static double sum_s(struct collective_time time)
+{
+  return time.floor_s + time.work_s;
+}
+
+/* 1 MB. H100: 4.2 + 1e6/282.8e3 + 0.61e-3·1000 = 8.346 µs; a bridged A100 to the next pair over PCIe 4: 58.26 (above); to
+   another host at the usual 12.5 GB/s: 20 + 80 = 100, at a stated 50 GB/s: 20 + 20 = 40. */
+START_TEST(a_message_takes_the_link_that_it_crosses)
+{
+  struct hardware h100 = fixture_hardware("h100-sxm-80gb");
+  const struct hardware bridged = fixture_hardware("a100-pcie-80gb");
+  bool is_assumed;
+  assert_close(sum_s(collective_send(&h100, SPAN_LINK, 1e6)) / US, 8.346, 1e-3);
+  assert_close(sum_s(collective_send(&bridged, SPAN_HOST, 1e6)) / US, 58.26, 1e-3);
+  assert_close(sum_s(collective_send(&h100, SPAN_NETWORK, 1e6)) / US, 100, 1e-9);
+  (void)collective_network_bytes_s(&h100, &is_assumed);
+  ck_assert(is_assumed);
+  h100.inter_node_gb_s = 50;
+  assert_close(sum_s(collective_send(&h100, SPAN_NETWORK, 1e6)) / US, 40, 1e-9);
+  assert_close(collective_network_bytes_s(&h100, &is_assumed), 50e9, 1e-12);
+  ck_assert(!is_assumed);
+}
+END_TEST
+
+START_TEST(spans_are_the_narrowest_that_hold_it)
+{
+  const struct hardware h100 = fixture_hardware("h100-sxm-80gb"), bridged = fixture_hardware("a100-pcie-80gb"),
+                        l40s = fixture_hardware("l40s-48gb"), gh200 = fixture_hardware("gh200-96gb");
+  ck_assert_int_eq(collective_span_of(&h100, 8), SPAN_LINK);
+  ck_assert_int_eq(collective_span_of(&h100, 9), SPAN_NETWORK);
+  ck_assert_int_eq(collective_span_of(&bridged, 2), SPAN_LINK);
+  ck_assert_int_eq(collective_span_of(&bridged, 4), SPAN_HOST);
+  ck_assert_int_eq(collective_span_of(&bridged, 16), SPAN_NETWORK);
+  ck_assert_int_eq(collective_span_of(&l40s, 2), SPAN_HOST);
+  ck_assert_int_eq(collective_span_of(&gh200, 2), SPAN_NETWORK);
+}
+END_TEST
+
+/* 1 MB a hop. H100, four stages of four: two a host, so link, network, link: 2·8.346 + 100. Bridged A100, eight stages of one:
+   four over bridges (4.99 + 1e6/186.2e3 + 0.25 = 10.611), three over PCIe: 4·10.611 + 3·58.26. A stage that fills a host
+   alone crosses the network every time. */
+START_TEST(stages_hand_off_over_what_lies_between_them)
+{
+  const struct hardware h100 = fixture_hardware("h100-sxm-80gb"), bridged = fixture_hardware("a100-pcie-80gb");
+  assert_close(sum_s(collective_hand_off(&h100, 4, 4, 3e6)) / US, 116.69, 1e-3);
+  assert_close(sum_s(collective_hand_off(&bridged, 1, 8, 7e6)) / US, 217.2, 1e-3);
+  assert_close(sum_s(collective_hand_off(&h100, 16, 3, 2e6)) / US, 200, 1e-9);
+  ck_assert(sum_s(collective_hand_off(&h100, 8, 1, 0)) <= 0);
+}
+END_TEST
+
+START_TEST(more_bandwidth_never_slows_a_hand_off)
+{
+  uint64_t random = 11;
+  for (int i = 0; i < 500; i++) {
+    struct hardware hardware = fixture_hardware(i % 2 == 0 ? "h100-sxm-80gb" : "b200-sxm-180gb");
+    const unsigned devices = 1u << fixture_random_index(&random, 5), stages = 2 + fixture_random_index(&random, 15);
+    const double bytes = exp(fixture_random(&random, 0, 22));
+    const double before = sum_s(collective_hand_off(&hardware, devices, stages, bytes));
+    double faster;
+    ck_assert(before > 0 && isfinite(before));
+    hardware.unidirectional_gb_s *= 1.5;
+    hardware.inter_node_gb_s = 12.5 * 1.5;
+    faster = sum_s(collective_hand_off(&hardware, devices, stages, bytes));
+    ck_assert(faster <= before);
+    ck_assert(sum_s(collective_hand_off(&hardware, devices, stages, 2 * bytes)) >= faster);
+  }
+}
+END_TEST
+
 int main(void)
 {
   TCase *tcase = tcase_create("collectives");
@@ -138,5 +208,9 @@ int main(void)
   tcase_add_test(tcase, links_without_a_table_scale_the_nearest);
   tcase_add_test(tcase, larger_messages_take_longer);
   tcase_add_test(tcase, domains_are_switches_or_hosts);
+  tcase_add_test(tcase, a_message_takes_the_link_that_it_crosses);
+  tcase_add_test(tcase, spans_are_the_narrowest_that_hold_it);
+  tcase_add_test(tcase, stages_hand_off_over_what_lies_between_them);
+  tcase_add_test(tcase, more_bandwidth_never_slows_a_hand_off);
   return fixture_run("core/collectives", tcase);
 }

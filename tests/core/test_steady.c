@@ -21,7 +21,9 @@ static void plant_build(struct plant *plant, const char *device, const char *mod
   plant->model = fixture_model(model);
   preset = fixture_preset(&plant->hardware, runtime, "");
   fixture_set_precision(&precision, PRECISION_BF16);
-  plant->engine = step_engine(&plant->model, &plant->hardware, &layout, &precision, PRECISION_NONE, &preset);
+  const struct step_constants constants = fixture_constants();
+  plant->engine =
+      step_engine_with(&constants, &plant->model, &plant->hardware, &layout, &precision, PRECISION_NONE, &preset);
   memory_plan(&plant->memory, &plant->model, &plant->hardware, &layout, &precision, &preset);
 }
 

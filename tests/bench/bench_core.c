@@ -1,0 +1,151 @@
+/* CPU time of the core's hot paths, each beside a bare roofline loop over the same number of operators in the same run:
+   rates on a shared machine swing, ratios hardly do. Prints; fails when a goal of CORE §9 is missed. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "api/catalogue.h"
+#include "core/search.h"
+
+static double cpu_s(void)
+{
+  struct timespec now;
+  (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Operators of a layer and of the head, as the step walks them. */
+enum { OPERATORS = 11 };
+
+/* max(FLOPs / peak, bytes / bandwidth) over the operators of one step: what a plain roofline does. */
+static double roofline_us(unsigned repeats)
+{
+  static volatile double flops[OPERATORS], bytes[OPERATORS], sink;
+  const double began = cpu_s();
+  for (int i = 0; i < OPERATORS; i++) {
+    flops[i] = 1e9 * (i + 1);
+    bytes[i] = 1e8 * (i + 3);
+  }
+  for (unsigned r = 0; r < repeats; r++) {
+    double sum = 0;
+    for (int i = 0; i < OPERATORS; i++)
+      sum += fmax(flops[i] / 1e15, bytes[i] / 3e12);
+    sink += sum;
+  }
+  return 1e6 * (cpu_s() - began) / repeats;
+}
+
+struct setting {
+  struct model model;
+  struct hardware hardware;
+  struct workload workload;
+  struct engine engine;
+  struct memory_plan memory;
+};
+
+/* Llama-3.1-70B on H100, tensor parallel 4, from the built-in catalogue. */
+static bool set_up(struct setting *s)
+{
+  const struct layout layout = {4, 1, 1, 1};
+  struct catalogue *catalogue = NULL;
+  const struct catalogue_snapshot *snapshot = NULL;
+  struct preset preset;
+  if (catalogue_open(&catalogue, NULL, NULL) != ERR_OK || catalogue_acquire(&snapshot, catalogue, NULL) != ERR_OK)
+    return false;
+  s->model = catalogue_find_model(snapshot, "llama-3.1-70b")->model;
+  s->hardware = catalogue_find_profile(snapshot, "h100-sxm-80gb")->hardware;
+  catalogue_release(catalogue, snapshot);
+  catalogue_close(catalogue);
+  workload_init(&s->workload);
+  s->workload.traffic.input = (struct length){.kind = LENGTH_FIXED, .fixed_tokens = 2048};
+  s->workload.traffic.output = (struct length){.kind = LENGTH_FIXED, .fixed_tokens = 256};
+  s->workload.traffic.load = LOAD_OPEN;
+  s->workload.traffic.requests_per_s = 2;
+  if (preset_resolve(&preset, &s->workload.serving, &s->hardware, NULL) != ERR_OK)
+    return false;
+  s->engine = step_engine(&s->model, &s->hardware, &layout, &s->model.precision, PRECISION_NONE, &preset);
+  s->engine.precision.kv_cache = PRECISION_BF16;
+  memory_plan(&s->memory, &s->model, &s->hardware, &layout, &s->engine.precision, &preset);
+  return true;
+}
+
+static double step_us(const struct setting *s, unsigned repeats)
+{
+  static volatile double sink;
+  const double began = cpu_s();
+  for (unsigned r = 0; r < repeats; r++) {
+    struct step_time time;
+    step_decode(&time, &s->engine, 16 + r % 64, 2176);
+    sink += time.seconds;
+  }
+  return 1e6 * (cpu_s() - began) / repeats;
+}
+
+/* One layout analytically: memory and the steady state of a given load. */
+static double layout_us(const struct setting *s, unsigned repeats)
+{
+  static volatile double sink;
+  const double began = cpu_s();
+  for (unsigned r = 0; r < repeats; r++) {
+    const struct steady_load load = {.kind = LOAD_OPEN,
+                                     .is_poisson = true,
+                                     .requests_per_s = 1 + 0.01 * (r % 100),
+                                     .prompt_tokens = 2048,
+                                     .output_tokens = 256};
+    struct memory_plan memory;
+    struct steady_state state;
+    bool is_kv;
+    memory_plan(&memory, &s->model, &s->hardware, &s->engine.layout, &s->engine.precision, &s->engine.preset);
+    steady_evaluate(&state, &s->engine, &load, steady_batch_limit(&is_kv, &s->engine, &memory, 2048, 256));
+    sink += state.e2e_s;
+  }
+  return 1e6 * (cpu_s() - began) / repeats;
+}
+
+static double evaluate_us(struct setting *s, unsigned repeats)
+{
+  static unsigned char memory[1 << 20];
+  const double began = cpu_s();
+  for (unsigned r = 0; r < repeats; r++) {
+    const struct fit_request request = {
+        .workload = &s->workload, .model = &s->model, .hardware = &s->hardware, .depth = FIT_QUICK};
+    struct scorecard card;
+    struct arena arena;
+    arena_init(&arena, memory, sizeof memory);
+    if (fit_evaluate(&card, &request, &arena, NULL) != ERR_OK)
+      return (double)NAN;
+  }
+  return 1e6 * (cpu_s() - began) / repeats;
+}
+
+static int report(const char *what, double us, double bare_us, double goal_us)
+{
+  printf("%-46s %8.2f us CPU, %7.1f x the roofline loop", what, us, us / bare_us);
+  if (goal_us > 0)
+    printf(" (goal %g us)", goal_us);
+  printf("\n");
+  return goal_us > 0 && !(us <= goal_us);
+}
+
+int main(void)
+{
+  static struct setting s;
+  const double bare_us = roofline_us(2000000);
+  int missed = 0;
+  if (!set_up(&s)) {
+    (void)fprintf(stderr, "the catalogue can not be loaded\n");
+    return 2;
+  }
+  printf("plain roofline over %d operators: %.3f us CPU\n", OPERATORS, bare_us);
+  missed += report("one step, explained", step_us(&s, 200000), bare_us, 0);
+  missed += report("one layout: memory and steady state", layout_us(&s, 20000), bare_us, 20);
+  missed += report("fit_evaluate, one profile, no targets", evaluate_us(&s, 500), bare_us, 1000);
+  s.workload.targets.are_given = true;
+  s.workload.targets.ttft_ms.p50 = 1000;
+  s.workload.targets.itl_ms.p50 = 60;
+  missed += report("fit_evaluate, one profile, latency targets", evaluate_us(&s, 500), bare_us, 1000);
+  if (missed > 0)
+    printf("%d goals missed\n", missed);
+  return missed > 0;
+}
