@@ -54,6 +54,8 @@ bool call_page(struct api_call *call, struct store_page *page);
 enum err respond_json_steal(struct api_response *out, unsigned status, json_t *json, struct error *e);
 enum err respond_text_steal(struct api_response *out, unsigned status, const char *type, char *bytes, size_t length,
                             struct error *e);
+/* The same for text that ends with a NUL. */
+enum err respond_string_steal(struct api_response *out, unsigned status, const char *type, char *text, struct error *e);
 void respond_header(struct api_response *out, const char *name, const char *format, ...) PRINTF_LIKE(3, 4);
 /* Strong ETag; `tag` without quotes. api_handle turns a match with If-None-Match into 304. */
 void respond_etag(struct api_response *out, const char *tag);
@@ -78,6 +80,11 @@ enum err respond_page_steal(struct api_call *call, struct api_response *out, jso
 /* The same from documents as text (spliced, never re-parsed unless fields= asks for picking). */
 enum err respond_page_texts(struct api_call *call, struct api_response *out, const char *const *documents, size_t count,
                             const char *next_after, struct error *e);
+/* The same as CSV, which is stolen; fields= is checked here and was applied before. */
+enum err respond_page_csv_steal(struct api_call *call, struct api_response *out, char *csv, const char *next_after,
+                                struct error *e);
+/* Documents that must be looked into, as an array that the caller owns; NULL after an error. */
+enum err page_parse_documents(json_t **items, const char *const *documents, size_t count, struct error *e);
 
 /* Parsed catalogue shared by evaluations; see api/catalogue.h. */
 struct catalogue *call_catalogue(const struct api_call *call);

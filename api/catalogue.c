@@ -97,49 +97,61 @@ static void *array_grow(void *array, size_t count, size_t size)
   return grown;
 }
 
-static enum err add_profile(struct catalogue_snapshot *snapshot, const char *name, int revision, const char *text,
+static enum err add_profile(struct catalogue_snapshot *snapshot, const char *name, int revision, const json_t *document,
                             struct error *e)
 {
-  struct catalogue_profile *rows = array_grow(snapshot->profiles, snapshot->profile_count, sizeof *rows);
-  json_t *document = NULL;
+  struct catalogue_profile *row, *rows = array_grow(snapshot->profiles, snapshot->profile_count, sizeof *rows);
   enum err code;
   if (rows == NULL)
     return error_set(e, ERR_NOMEM, "", "not enough memory for the catalogue");
   snapshot->profiles = rows;
-  code = parse(&document, "profile", name, text, e);
-  if (code == ERR_OK)
-    code = read_profile_row(&rows[snapshot->profile_count], name, document, e);
-  rows[snapshot->profile_count].revision = revision;
+  row = &rows[snapshot->profile_count];
+  row->revision = revision;
+  code = read_profile_row(row, name, document, e);
   if (code == ERR_OK)
     snapshot->profile_count++;
-  json_decref(document);
   return code;
 }
 
-static enum err add_model(struct catalogue_snapshot *snapshot, const char *name, int revision, const char *text,
+static enum err add_model(struct catalogue_snapshot *snapshot, const char *name, int revision, const json_t *document,
                           struct error *e)
 {
-  struct catalogue_model *rows = array_grow(snapshot->models, snapshot->model_count, sizeof *rows);
-  json_t *document = NULL;
+  struct catalogue_model *row, *rows = array_grow(snapshot->models, snapshot->model_count, sizeof *rows);
   enum err code;
   if (rows == NULL)
     return error_set(e, ERR_NOMEM, "", "not enough memory for the catalogue");
   snapshot->models = rows;
-  code = parse(&document, "model", name, text, e);
-  if (code == ERR_OK)
-    code = read_model_row(&rows[snapshot->model_count], name, document, e);
-  rows[snapshot->model_count].revision = revision;
+  row = &rows[snapshot->model_count];
+  row->revision = revision;
+  code = read_model_row(row, name, document, e);
   if (code == ERR_OK)
     snapshot->model_count++;
+  return code;
+}
+
+/* What a snapshot is filled with, in this order. */
+static const struct family {
+  const char *noun;
+  enum store_catalogue kind;
+  const struct catalogue_seed *seed;
+  enum err (*add)(struct catalogue_snapshot *snapshot, const char *name, int revision, const json_t *document,
+                  struct error *e);
+} families[] = {{"profile", STORE_PROFILE, catalogue_seed_profiles, add_profile},
+                {"model", STORE_MODEL, catalogue_seed_models, add_model}};
+
+static enum err add_text(struct catalogue_snapshot *snapshot, const struct family *family, const char *name,
+                         int revision, const char *text, struct error *e)
+{
+  json_t *document;
+  enum err code = parse(&document, family->noun, name, text, e);
+  if (code == ERR_OK)
+    code = family->add(snapshot, name, revision, document, e);
   json_decref(document);
   return code;
 }
 
-typedef enum err add_document(struct catalogue_snapshot *snapshot, const char *name, int revision, const char *text,
-                              struct error *e);
-
-static enum err add_stored(struct catalogue_snapshot *snapshot, struct store *store, enum store_catalogue kind,
-                           add_document *add, struct error *e)
+static enum err add_stored(struct catalogue_snapshot *snapshot, struct store *store, const struct family *family,
+                           struct error *e)
 {
   struct store_page page = {.limit = PAGE_ROWS, .ascending = true};
   bool has_more = true;
@@ -147,9 +159,9 @@ static enum err add_stored(struct catalogue_snapshot *snapshot, struct store *st
   while (has_more && code == ERR_OK) {
     struct store_documents list = {.rows = NULL};
     size_t i;
-    code = store_document_list(store, &list, kind, &page, e);
+    code = store_document_list(store, &list, family->kind, &page, e);
     for (i = 0; i < list.count && code == ERR_OK; i++)
-      code = add(snapshot, list.rows[i].name, list.rows[i].revision, list.rows[i].source, e);
+      code = add_text(snapshot, family, list.rows[i].name, list.rows[i].revision, list.rows[i].source, e);
     has_more = list.has_more && list.count > 0;
     if (has_more)
       (void)snprintf(page.after, sizeof page.after, "%s", list.rows[list.count - 1].name);
@@ -158,12 +170,12 @@ static enum err add_stored(struct catalogue_snapshot *snapshot, struct store *st
   return code;
 }
 
-static enum err add_seed(struct catalogue_snapshot *snapshot, const struct catalogue_seed *seed, add_document *add,
-                         struct error *e)
+static enum err add_seed(struct catalogue_snapshot *snapshot, const struct family *family, struct error *e)
 {
+  const struct catalogue_seed *seed = family->seed;
   enum err code = ERR_OK;
   for (; seed->name != NULL && code == ERR_OK; seed++)
-    code = add(snapshot, seed->name, 1, seed->json, e);
+    code = add_text(snapshot, family, seed->name, 1, seed->json, e);
   return code;
 }
 
@@ -202,11 +214,9 @@ static enum err index_names(struct catalogue_snapshot *snapshot, struct error *e
 
 static enum err snapshot_fill(struct catalogue_snapshot *snapshot, struct store *store, struct error *e)
 {
-  enum err code = store != NULL ? add_stored(snapshot, store, STORE_PROFILE, add_profile, e)
-                                : add_seed(snapshot, catalogue_seed_profiles, add_profile, e);
-  if (code == ERR_OK)
-    code = store != NULL ? add_stored(snapshot, store, STORE_MODEL, add_model, e)
-                         : add_seed(snapshot, catalogue_seed_models, add_model, e);
+  enum err code = ERR_OK;
+  for (size_t i = 0; i < sizeof families / sizeof families[0] && code == ERR_OK; i++)
+    code = store != NULL ? add_stored(snapshot, store, &families[i], e) : add_seed(snapshot, &families[i], e);
   return code == ERR_OK ? index_names(snapshot, e) : code;
 }
 
@@ -330,7 +340,7 @@ static void plain_name(char to[65], const char *id)
   size_t length;
   if (strncasecmp(from, "meta-", 5) == 0)
     from += 5;
-  for (length = 0; from[length] != '\0' && length < 64; length++)
+  for (length = 0; length < 64 && from[length] != '\0'; length++)
     to[length] = (char)tolower((unsigned char)from[length]);
   to[length] = '\0';
   for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {

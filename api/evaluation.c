@@ -13,6 +13,7 @@
 /* A card as computed, kept for ordering; its strings died with the arena, its JSON has copies. */
 struct result {
   struct scorecard card;
+  const struct catalogue_profile *source;
   const char *profile; /* borrowed from the snapshot */
   json_t *document;
 };
@@ -31,19 +32,21 @@ static int by_rank(const void *a, const void *b)
 }
 
 static enum err evaluate_profile(struct result *result, struct scorecard_identity *identity, struct arena *arena,
-                                 const struct catalogue_profile *profile, const struct evaluation_options *options,
-                                 struct error *e)
+                                 const struct catalogue_profile *profile, enum fit_depth depth, struct error *e)
 {
   const struct fit_request request = {.workload = &identity->sketch->workload,
                                       .model = &identity->sketch->model,
                                       .hardware = &profile->hardware,
-                                      .depth = options->depth,
+                                      .depth = depth,
                                       .draft_model =
                                           identity->sketch->has_draft_model ? &identity->sketch->draft_model : NULL};
   const size_t mark = arena_mark(arena);
   enum err rc;
   identity->profile = profile;
+  result->source = profile;
   result->profile = profile->hardware.name;
+  json_decref(result->document);
+  result->document = NULL;
   rc = fit_evaluate(&result->card, &request, arena, e);
   if (rc == ERR_OK) {
     result->document = scorecard_write(&result->card, identity);
@@ -54,10 +57,27 @@ static enum err evaluate_profile(struct result *result, struct scorecard_identit
   return rc;
 }
 
+/* Full for profiles that the sketch names and where the caller asks for it; of the default candidates only for the best,
+   whose order quick figures decide. */
+static enum err deepen_best(struct result *results, struct scorecard_identity *identity, struct arena *arena,
+                            const struct evaluation_options *options, struct error *e)
+{
+  const size_t best = 5;
+  const size_t count = identity->sketch->profile_count < best ? identity->sketch->profile_count : best;
+  enum err rc = ERR_OK;
+  if (options->depth_is_given || identity->sketch->profiles_are_named)
+    return ERR_OK;
+  qsort(results, identity->sketch->profile_count, sizeof *results, by_rank);
+  for (size_t i = 0; i < count && rc == ERR_OK; i++)
+    rc = evaluate_profile(&results[i], identity, arena, results[i].source, FIT_FULL, e);
+  return rc;
+}
+
 static enum err evaluate_all(struct result *results, struct scorecard_identity *identity,
                              const struct evaluation_options *options, struct error *e)
 {
   const struct sketch *sketch = identity->sketch;
+  const bool is_full = options->depth_is_given ? options->depth == FIT_FULL : sketch->profiles_are_named;
   void *memory = malloc(options->arena_bytes);
   struct arena arena;
   enum err rc = ERR_OK;
@@ -65,7 +85,9 @@ static enum err evaluate_all(struct result *results, struct scorecard_identity *
     return error_set(e, ERR_NOMEM, "", "not enough memory for an evaluation");
   arena_init(&arena, memory, options->arena_bytes);
   for (size_t i = 0; i < sketch->profile_count && rc == ERR_OK; i++)
-    rc = evaluate_profile(&results[i], identity, &arena, sketch->profiles[i], options, e);
+    rc = evaluate_profile(&results[i], identity, &arena, sketch->profiles[i], is_full ? FIT_FULL : FIT_QUICK, e);
+  if (rc == ERR_OK)
+    rc = deepen_best(results, identity, &arena, options, e);
   free(memory);
   return rc;
 }
@@ -195,11 +217,6 @@ static json_t *collect(struct result *results, size_t count, const struct evalua
     json_t *document = results[i].document;
     results[i].document = NULL;
     new_id(id, options, (unsigned)i + 1);
-    if (options->depth == FIT_FULL && options->depth_is_given &&
-        json_array_append_new(json_object_get(document, "assumptions"),
-                              json_string("depth full is not available in this version: figures are those of quick")) !=
-            0)
-      is_failed = true;
     if (json_object_set_new(document, "id", json_string(id)) != 0)
       is_failed = true;
     if (json_array_append_new(cards, document) != 0)

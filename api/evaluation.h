@@ -11,7 +11,7 @@ struct sketch {
   struct workload workload;
   struct model model;
   char model_name[129];
-  int model_revision; /* 0 = given inline */
+  int model_revision;   /* 0 = given inline */
   bool has_draft_model; /* serving.speculative.draft_model names it */
   struct model draft_model;
   json_t *model_assumptions; /* array; owned */
@@ -20,10 +20,10 @@ struct sketch {
   const struct catalogue_profile **profiles; /* owned array of borrowed rows */
   size_t profile_count;
   bool profiles_are_named; /* the sketch lists them */
-  json_t *stack, *context;  /* owned copies, NULL when absent */
-  char stack_name[65];      /* "" = none */
-  char digest[72];          /* of the canonical sketch */
-  char *canonical;          /* owned */
+  json_t *stack, *context; /* owned copies, NULL when absent */
+  char stack_name[65];     /* "" = none */
+  char digest[72];         /* of the canonical sketch */
+  char *canonical;         /* owned */
 };
 /* All faults at once; pointers are those of the sketch, prefixed with `pointer`. */
 void sketch_read(struct sketch *out, const struct catalogue_snapshot *snapshot, const json_t *body, const char *pointer,
@@ -52,9 +52,9 @@ struct evaluation_options {
 /* What was computed: the head (everything but scorecards), and the scorecards in the order of the answer. */
 struct evaluation {
   char id[37];
-  json_t *head; /* id, created_at, workload, model, label, core_version, sketch_digest, recommendation */
+  json_t *head;       /* id, created_at, workload, model, label, core_version, sketch_digest, recommendation */
   json_t *scorecards; /* array */
-  bool fits;    /* any verdict is fit */
+  bool fits;          /* any verdict is fit */
 };
 enum err evaluation_run(struct evaluation *out, const struct sketch *sketch, const struct evaluation_options *options,
                         struct error *e) MUST_CHECK;

@@ -1,7 +1,6 @@
 /* POST and GET of evaluations. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "api/call.h"
 #include "api/handlers.h"
@@ -63,8 +62,7 @@ static enum err respond(struct api_response *out, unsigned status, enum format f
   if (document == NULL)
     return error_set(e, ERR_INTERNAL, "", "the evaluation can not be parsed, or memory is out");
   text = format == FORMAT_CSV ? evaluation_csv(document) : evaluation_markdown(document);
-  rc = respond_text_steal(out, status, format == FORMAT_CSV ? "text/csv" : "text/markdown", text,
-                          text != NULL ? strlen(text) : 0, e);
+  rc = respond_string_steal(out, status, format == FORMAT_CSV ? "text/csv" : "text/markdown", text, e);
   json_decref(document);
   return rc;
 }
@@ -124,12 +122,7 @@ static enum err respond_list_csv(struct api_call *call, struct api_response *out
                                  const char *next, struct error *e)
 {
   struct text text = {NULL, 0, 0, false};
-  char *bytes;
   size_t length;
-  /* For the Link to the next page; its body is replaced. */
-  const enum err rc = respond_page_texts(call, out, NULL, 0, next, e);
-  if (rc != ERR_OK)
-    return rc;
   text_puts(&text, "id,created_at,workload,model,label,core_version,sketch_digest\r\n");
   for (size_t i = 0; i < list->count; i++) {
     const struct store_evaluation *row = &list->rows[i];
@@ -144,8 +137,7 @@ static enum err respond_list_csv(struct api_call *call, struct api_response *out
     }
     text_puts(&text, "\r\n");
   }
-  bytes = text_take(&text, &length);
-  return respond_text_steal(out, 200, "text/csv", bytes, length, e);
+  return respond_page_csv_steal(call, out, text_take(&text, &length), next, e);
 }
 
 enum err evaluations_list(struct api_call *call, struct api_response *out, struct error *e)
@@ -156,14 +148,12 @@ enum err evaluations_list(struct api_call *call, struct api_response *out, struc
   struct store_page page;
   const char **documents = NULL;
   const char *next;
-  bool is_valid;
   enum err rc;
   if (format == FORMAT_NOT_ACCEPTABLE)
     return call_not_acceptable(call, out, FORMAT_JSON | FORMAT_CSV);
-  is_valid = call_page(call, &page);
-  if (!history_filter(&filter, call) || !is_valid)
-    return error_set(e, ERR_INVALID, "", "the query is not valid");
-  rc = store_evaluation_list(call_store(call), &list, &filter, &page, e);
+  rc = history_filter(&filter, &page, call, e);
+  if (rc == ERR_OK)
+    rc = store_evaluation_list(call_store(call), &list, &filter, &page, e);
   if (rc != ERR_OK)
     return rc;
   next = list.has_more && list.count > 0 ? list.rows[list.count - 1].id : NULL;
@@ -233,7 +223,7 @@ enum err evaluations_sketch_get(struct api_call *call, struct api_response *out,
     return rc;
   sketch = row.sketch;
   row.sketch = NULL;
-  rc = respond_text_steal(out, 200, "application/json", sketch, sketch != NULL ? strlen(sketch) : 0, e);
+  rc = respond_string_steal(out, 200, "application/json", sketch, e);
   store_evaluation_fini(&row);
   return rc;
 }

@@ -289,11 +289,11 @@ static json_t *first_token(const struct explanation *x)
   } rows[] = {
       {"server", parts->server_s, "parsing, tokenising, streaming: the runtime's constant"},
       {"slot_wait", parts->slot_wait_s, "for one of max_batch places: M/D/c of the load, or users beyond the batch"},
-      {"step_wait", parts->step_wait_s,
-       "busy × steps_waited × tpot: rest of the running step and scheduler look-ahead"},
+      {"step_wait", parts->step_wait_s, "busy × steps_waited × itl: rest of the running step and scheduler look-ahead"},
       {"prompt_wait", parts->prompt_wait_s, "load / (2 (1 - load)) × prompt, load = prefill_load: prompts before it"},
       {"prefill", parts->prefill_s, "what its chunks add to running steps, and those steps; alone: prefill.time_ms"},
       {"host", parts->host_s, "prefill_layer constant × layers × chunks: no graphs are captured for prompts"},
+      {"transfer", parts->transfer_s, "KV cache of the prompt to a decode replica: disaggregated pools only"},
   };
   json_t *array = json_array();
   for (size_t i = 0; i < COUNT_OF(rows); i++)
@@ -309,6 +309,7 @@ static json_t *write_latency(const struct explanation *x)
                                   {"prefill_load", x->parts.prefill_load_ratio},
                                   {"prompt_added_ms", state->prompt.added_s / MS},
                                   {"decode_step_ms", state->decode.seconds / MS},
+                                  {"tokens_per_step", x->candidate.engine.drafter.tokens_per_step},
                                   {"output_tokens", x->input.output_tokens},
                                   {"median_output_tokens", x->input.median_output_tokens}};
   json_t *object = json_object();
@@ -320,8 +321,9 @@ static json_t *write_latency(const struct explanation *x)
   put_member(&object, "ttft_ms", named("ttft", "ms", state->ttft_s / MS, "sum of ttft_parts"));
   put_member(&object, "queue_ms", named("queue", "ms", state->queue_s / MS, "the three waits of ttft_parts"));
   put_member(&object, "itl_ms", named("itl", "ms", state->itl_s / MS, "decode_step / (1 - prefill_load)"));
-  put_member(&object, "e2e_ms",
-             named("e2e", "ms", x->candidate.e2e_median_s / MS, "ttft + (median_output_tokens - 1) × itl"));
+  put_member(
+      &object, "e2e_ms",
+      named("e2e", "ms", x->candidate.e2e_median_s / MS, "ttft + (median_output_tokens - 1) × itl / tokens_per_step"));
   return object;
 }
 

@@ -27,7 +27,9 @@ static enum err compute(struct explanation *out, const struct explain_inputs *in
   const struct fit_request request = {.workload = &inputs->sketch.workload,
                                       .model = &inputs->sketch.model,
                                       .hardware = &inputs->profile.hardware,
-                                      .depth = FIT_QUICK};
+                                      .depth = FIT_QUICK,
+                                      .draft_model =
+                                          inputs->sketch.has_draft_model ? &inputs->sketch.draft_model : NULL};
   const enum err rc = explain(out, &request, inputs->has_configuration ? &inputs->configuration : NULL, arena, e);
   return rc == ERR_INVALID ? error_set(e, ERR_CONFLICT, "", "this version can not compute the scorecard: %.200s: %s",
                                        e->pointer, e->message)

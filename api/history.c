@@ -208,7 +208,8 @@ static void query_time(struct api_call *call, const char *key, int64_t *to_ms)
              read_excerpt(excerpt, text));
 }
 
-bool history_filter(struct store_history_filter *out, struct api_call *call)
+enum err history_filter(struct store_history_filter *out, struct store_page *page, struct api_call *call,
+                        struct error *e)
 {
   static const char *const verdicts[] = {"fit", "fit_with_changes", "no_fit", NULL};
   static const char *const booleans[] = {"true", "false", NULL};
@@ -222,6 +223,7 @@ bool history_filter(struct store_history_filter *out, struct api_call *call)
                                        .label = call_query(call, "label"),
                                        .stack = call_query(call, "stack"),
                                        .context_ref = call_query(call, "context.ref")};
+  (void)call_page(call, page); /* counted below */
   history_query(call, "verdict", &verdict_field);
   history_query(call, "latest", &latest_field);
   out->verdict = verdict >= 0 ? verdicts[verdict] : NULL;
@@ -230,5 +232,5 @@ bool history_filter(struct store_history_filter *out, struct api_call *call)
   query_time(call, "until", &out->until_ms);
   if (out->since_ms != 0 && out->until_ms != 0 && out->since_ms >= out->until_ms)
     faults_add(call->faults, FAULT_CONFLICT, "?until", NULL, "until is not after since");
-  return call->faults->count == before;
+  return call->faults->count == before ? ERR_OK : error_set(e, ERR_INVALID, "", "the query is not valid");
 }

@@ -23,8 +23,10 @@ char *evaluation_splice(size_t *length, const char *head, char *const *cards, si
 enum err evaluation_store(struct store *store, const struct evaluation *evaluation, const struct sketch *sketch,
                           const struct evaluation_texts *texts, int64_t now_ms, struct error *e) MUST_CHECK;
 
-/* workload=, model=, …, since=, until=, latest= of a list. Strings are borrowed from the request. False with faults. */
-bool history_filter(struct store_history_filter *out, struct api_call *call);
+/* Page, workload=, model=, …, since=, until=, latest= of a list. Strings are borrowed from the request. ERR_INVALID with
+   faults. */
+enum err history_filter(struct store_history_filter *out, struct store_page *page, struct api_call *call,
+                        struct error *e) MUST_CHECK;
 
 /* One query value read like a JSON string by `field`; absent: nothing happens. The pointer of faults is "?key". */
 struct read_field;

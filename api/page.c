@@ -330,8 +330,7 @@ out:
   return code;
 }
 
-/* Documents that must be looked into, for fields=. */
-static enum err parse_documents(json_t **items, const char *const *documents, size_t count, struct error *e)
+enum err page_parse_documents(json_t **items, const char *const *documents, size_t count, struct error *e)
 {
   size_t i;
   *items = json_array();
@@ -355,7 +354,7 @@ enum err respond_page_texts(struct api_call *call, struct api_response *out, con
   char *bytes;
   enum err code;
   if (call_query(call, "fields") != NULL) {
-    code = parse_documents(&items, documents, count, e);
+    code = page_parse_documents(&items, documents, count, e);
     return code == ERR_OK ? respond_page_steal(call, out, items, next_after, e) : code;
   }
   code = next_cursor(cursor, sizeof cursor, call, out, next_after, e);
@@ -373,4 +372,15 @@ enum err respond_page_texts(struct api_call *call, struct api_response *out, con
     text_puts(&text, "],\"next_cursor\":null}");
   bytes = text_take(&text, &length);
   return respond_text_steal(out, 200, "application/json", bytes, length, e);
+}
+
+enum err respond_page_csv_steal(struct api_call *call, struct api_response *out, char *csv, const char *next_after,
+                                struct error *e)
+{
+  /* For the Link to the next page; its body is replaced. */
+  const enum err code = respond_page_texts(call, out, NULL, 0, next_after, e);
+  if (code == ERR_OK)
+    return respond_string_steal(out, 200, "text/csv", csv, e);
+  free(csv);
+  return code;
 }

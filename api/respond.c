@@ -27,11 +27,16 @@ enum err respond_text_steal(struct api_response *out, unsigned status, const cha
   return ERR_OK;
 }
 
+enum err respond_string_steal(struct api_response *out, unsigned status, const char *type, char *text, struct error *e)
+{
+  return respond_text_steal(out, status, type, text, text != NULL ? strlen(text) : 0, e);
+}
+
 enum err respond_json_steal(struct api_response *out, unsigned status, json_t *json, struct error *e)
 {
   char *bytes = json != NULL ? json_dumps(json, WRITE_FLAGS | JSON_ENCODE_ANY) : NULL;
   json_decref(json);
-  return respond_text_steal(out, status, "application/json", bytes, bytes != NULL ? strlen(bytes) : 0, e);
+  return respond_string_steal(out, status, "application/json", bytes, e);
 }
 
 void respond_header(struct api_response *out, const char *name, const char *format, ...)

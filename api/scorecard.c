@@ -265,7 +265,7 @@ static json_t *assumptions(struct writer *w, const struct scorecard *card, const
   append_texts(w, array, sketch->notes);
   append(w, array,
          json_string("not computed in this version (null): latency p90 and p99, success, quality, cost.items, energy, "
-                     "startup, stress, advice, ways_out, precision_ladder, sensitivity, alternatives"));
+                     "startup, stress, advice, ways_out, alternatives"));
   return array;
 }
 
@@ -275,6 +275,52 @@ static json_t *band(struct writer *w, const double ratio[2])
   append(w, array, write_number(ratio[0]));
   append(w, array, write_number(ratio[1]));
   return array;
+}
+
+/* {"p50":…, "p90":null, "p99":null} of one metric under "latency". */
+static json_t *rung_latency(struct writer *w, double itl_p50_s)
+{
+  json_t *latency = json_object(), *itl = json_object();
+  put_number(w, itl, "p50", itl_p50_s / MS);
+  put_null(w, itl, "p99");
+  put(w, latency, "itl_ms", itl);
+  return latency;
+}
+
+static json_t *one_figure(struct writer *w, const char *key, double value)
+{
+  json_t *object = json_object();
+  put_number(w, object, key, value);
+  return object;
+}
+
+static json_t *ladder(struct writer *w, const struct scorecard *card)
+{
+  json_t *array = json_array();
+  for (size_t i = 0; i < card->ladder_count; i++) {
+    const struct scorecard_rung *rung = &card->ladder[i];
+    json_t *to = json_object();
+    put_text(w, to, "precision", precision_name(rung->precision));
+    put_text(w, to, "support", precision_support_name(rung->support));
+    put_text(w, to, "verdict", verdict_name(rung->verdict));
+    put_number(w, to, "gpus", count_or_nan(rung->gpus));
+    put(w, to, "memory", one_figure(w, "weights_gib", rung->weights_bytes / GIB));
+    put(w, to, "throughput", one_figure(w, "output_tokens_per_s", rung->output_tok_s));
+    put(w, to, "latency", rung_latency(w, rung->itl_p50_s));
+    put(w, to, "cost", one_figure(w, "per_successful_request_usd", rung->per_successful_request_usd));
+    append(w, array, to);
+  }
+  return array;
+}
+
+static json_t *sensitivity(struct writer *w, const struct scorecard_sensitivity *from)
+{
+  json_t *to = json_object();
+  put_number(w, to, "memory_gib", from->memory_ratio);
+  put_number(w, to, "memory_bandwidth", from->memory_bandwidth_ratio);
+  put_number(w, to, "compute", from->compute_ratio);
+  put_number(w, to, "interconnect", from->interconnect_ratio);
+  return to;
 }
 
 /* p10..p90 of what will be measured, as multiples of what is predicted. */
@@ -308,7 +354,6 @@ static void put_rest(struct writer *w, json_t *to, const struct scorecard *card,
   static const char *const stress[] = {
       "input_doubled",     "output_doubled", "bursts_doubled",    "power_cap_minus_20_percent",
       "one_gpu_throttled", "replica_lost",   "kernels_fall_back", NULL};
-  static const char *const sensitivity[] = {"memory_gib", "memory_bandwidth", "compute", "interconnect", NULL};
   static const char *const alternatives[] = {"managed_api", "self_host_justified", NULL};
   put(w, to, "energy", nulls(w, energy));
   put(w, to, "startup", nulls(w, startup));
@@ -317,8 +362,8 @@ static void put_rest(struct writer *w, json_t *to, const struct scorecard *card,
   put(w, to, "findings", findings(w, card));
   put(w, to, "advice", json_array());
   put(w, to, "ways_out", json_array());
-  put(w, to, "precision_ladder", json_array());
-  put(w, to, "sensitivity", nulls(w, sensitivity));
+  put(w, to, "precision_ladder", ladder(w, card));
+  put(w, to, "sensitivity", sensitivity(w, &card->sensitivity));
   put(w, to, "alternatives", nulls(w, alternatives));
   put(w, to, "uncertainty", uncertainty(w, card));
   put(w, to, "provenance", provenance(w, card));

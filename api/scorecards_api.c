@@ -1,7 +1,6 @@
 /* GET of scorecards: the list over the whole history, and one of them. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "api/call.h"
 #include "api/handlers.h"
@@ -11,16 +10,10 @@
 static enum err respond_csv(struct api_call *call, struct api_response *out, const char *const *documents, size_t count,
                             const char *next, struct error *e)
 {
-  json_t *cards = json_array();
-  char *text = NULL;
-  enum err rc = respond_page_texts(call, out, NULL, 0, next, e); /* for the Link to the next page */
-  for (size_t i = 0; i < count && rc == ERR_OK; i++)
-    if (json_array_append_new(cards, json_loads(documents[i], 0, NULL)) != 0)
-      rc = error_set(e, ERR_INTERNAL, "", "a stored scorecard can not be parsed, or memory is out");
-  if (rc == ERR_OK) {
-    text = scorecards_csv(cards, call_query(call, "fields"));
-    rc = respond_text_steal(out, 200, "text/csv", text, text != NULL ? strlen(text) : 0, e);
-  }
+  json_t *cards;
+  enum err rc = page_parse_documents(&cards, documents, count, e);
+  if (rc == ERR_OK)
+    rc = respond_page_csv_steal(call, out, scorecards_csv(cards, call_query(call, "fields")), next, e);
   json_decref(cards);
   return rc;
 }
@@ -33,14 +26,12 @@ enum err scorecards_list(struct api_call *call, struct api_response *out, struct
   struct store_page page;
   const char **documents = NULL;
   const char *next;
-  bool is_valid;
   enum err rc;
   if (format == FORMAT_NOT_ACCEPTABLE)
     return call_not_acceptable(call, out, FORMAT_JSON | FORMAT_CSV);
-  is_valid = call_page(call, &page);
-  if (!history_filter(&filter, call) || !is_valid)
-    return error_set(e, ERR_INVALID, "", "the query is not valid");
-  rc = store_scorecard_list(call_store(call), &list, &filter, &page, e);
+  rc = history_filter(&filter, &page, call, e);
+  if (rc == ERR_OK)
+    rc = store_scorecard_list(call_store(call), &list, &filter, &page, e);
   if (rc != ERR_OK)
     return rc;
   next = list.has_more && list.count > 0 ? list.rows[list.count - 1].id : NULL;
@@ -62,13 +53,11 @@ static enum err respond_markdown(struct api_response *out, const char *document,
 {
   json_t *card = json_loads(document, 0, NULL);
   char *text;
-  enum err rc;
   if (card == NULL)
     return error_set(e, ERR_INTERNAL, "", "a stored scorecard can not be parsed, or memory is out");
   text = scorecard_markdown(card);
   json_decref(card);
-  rc = respond_text_steal(out, 200, "text/markdown", text, text != NULL ? strlen(text) : 0, e);
-  return rc;
+  return respond_string_steal(out, 200, "text/markdown", text, e);
 }
 
 enum err scorecards_get(struct api_call *call, struct api_response *out, struct error *e)

@@ -30,8 +30,7 @@ bool adapters_operator(struct op *out, const struct adapters *adapters, const st
 {
   const double tile = 64, full_tile_efficiency = 0.75;
   const double read = adapters_read(adapters, shape);
-  struct op sum = {
-      .name = "adapters", .group = OPERATOR_LINEAR, .form = FORM_STATED, .precision = PRECISION_BF16};
+  struct op sum = {.name = "adapters", .group = OPERATOR_LINEAR, .form = FORM_STATED, .precision = PRECISION_BF16};
   sum.rows = operators_tokens(shape);
   sum.compute_efficiency = full_tile_efficiency * fmin(1, adapters->rank / tile);
   sum.memory_efficiency = 0.5;

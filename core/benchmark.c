@@ -114,23 +114,15 @@ static double prompt_added_s(const struct run *run, const struct step_time *deco
   return step_prompt_added_s(&run->engine, decode, run->benchmark->input_tokens, 0, batch, run->context);
 }
 
-/* What a prompt costs the sequences that decode meanwhile: its added work and a share of the host cost of steps without
-   graphs, which all prompts of one step share. */
 static double prompt_stall_s(const struct run *run, double added_s, double batch)
 {
-  const struct preset *preset = &run->engine.preset;
-  const double due = batch / run->benchmark->output_tokens; /* prompts a step, in the mean */
-  const double fitting = preset->max_batched_tokens / run->benchmark->input_tokens;
-  if (preset->is_old_engine || preset->is_eager)
-    return added_s; /* every step of theirs pays the host */
-  return added_s + run->engine.constants.scale_prefill_host * prompt_host_s(run) / fmax(1, fmin(due, fitting));
+  return step_prompt_stall_s(&run->engine, added_s, run->prompt.chunks, run->benchmark->input_tokens, batch,
+                             run->benchmark->output_tokens);
 }
 
-/* Before and after the engine. */
 static double server_s(const struct run *run)
 {
-  return run->engine.preset.server_constant_s +
-         run->engine.constants.prefill_token_us * US * run->benchmark->input_tokens;
+  return step_server_s(&run->engine, run->benchmark->input_tokens);
 }
 
 /* Time that the first steps of a run lose to kernels that are compiled or loaded then. The runs' warm-up, where there is

@@ -50,7 +50,7 @@ static struct link_use scaled_use(const struct hardware *hardware, enum link_cla
   return use;
 }
 
-static struct link_use link_use_of(const struct hardware *hardware, unsigned devices)
+static struct link_use rated_use_of(const struct hardware *hardware, unsigned devices)
 {
   struct link_use use = {LINK_NVLINK4, 1.0};
   if (devices > hardware->domain_size)
@@ -65,6 +65,14 @@ static struct link_use link_use_of(const struct hardware *hardware, unsigned dev
   case HARDWARE_LINK_PCIE: break;
   }
   return pcie_use(hardware, devices);
+}
+
+static struct link_use link_use_of(const struct hardware *hardware, unsigned devices)
+{
+  struct link_use use = rated_use_of(hardware, devices);
+  if (hardware->link_scale_ratio > 0)
+    use.bandwidth_scale *= hardware->link_scale_ratio;
+  return use;
 }
 
 static unsigned measured_devices(unsigned devices)

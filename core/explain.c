@@ -119,7 +119,7 @@ static void add_step(struct breakdown *b, const struct step_shape *shape)
   struct op ops[OPERATORS_LAYER_MAX];
   size_t n;
   for (unsigned kind = 0; kind < model->layer_kind_count; kind++) {
-    n = operators_of_layer(ops, model, &model->layers[kind], &engine->precision, &engine->layout, shape);
+    n = step_layer_operators(ops, engine, kind, shape);
     add_operators(b, ops, n, kind, engine->layers_of_kind[kind]);
   }
   n = operators_of_head(ops, model, &engine->precision, &engine->layout, shape);
@@ -178,6 +178,14 @@ static void add_host(struct explain_phase *phase, const struct engine *engine)
   phase->fixed[phase->fixed_count - 1].seconds = phase->time.eager_s;
 }
 
+/* What a draft model does in the same steps, as one sum. */
+static void add_draft(struct explain_phase *phase, const struct engine *engine)
+{
+  const double times = fmax(phase->chunks, engine->drafter.draft_tokens);
+  if (phase->time.draft_s > 0)
+    add_fixed(phase, "draft model", "core/speculative.c", phase->time.draft_s / times / US, times);
+}
+
 static void add_costs(struct explain_phase *phase, const struct engine *engine, double batch)
 {
   const struct step_constants *constants = &engine->constants;
@@ -193,6 +201,7 @@ static void add_costs(struct explain_phase *phase, const struct engine *engine, 
   add_fixed(phase, "sequences", is_old ? "sequence_old_us" : "sequence_us",
             is_old ? constants->sequence_old_us : constants->sequence_us, batch * chunks);
   add_host(phase, engine);
+  add_draft(phase, engine);
 }
 
 /* ---- phases ---- */

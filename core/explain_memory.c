@@ -245,8 +245,10 @@ enum err explain_memory(struct explanation *out, const struct preset *preset, st
     return error_set(e, ERR_LIMIT, "", "the explanation needs more memory than allowed");
   out->stage = stage_of(&terms);
   out->memory_fraction_ratio = fraction_of(&out->plan, preset->memory_rule);
-  out->session_bytes = memory_sequence_bytes(input->model, &out->layout, &input->precision, preset,
-                                             input->cached_tokens + input->prompt_tokens + input->output_tokens);
+  const double session_tokens = input->cached_tokens + input->prompt_tokens + input->output_tokens;
+  out->session_bytes =
+      out->has_candidate ? steady_sequence_bytes(&out->candidate.engine, session_tokens)
+                         : memory_sequence_bytes(input->model, &out->layout, &input->precision, preset, session_tokens);
   add_weights(&terms, model);
   add_activations(&terms);
   add_runtime(&terms);

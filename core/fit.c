@@ -5,6 +5,7 @@
 #include "core/preset.h"
 #include "core/scorecard.h"
 #include "core/served.h"
+#include "core/variants.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -48,13 +49,10 @@ static enum err unsupported(struct error *e, const char *pointer, const char *wh
 
 static enum err check_workload(const struct workload *workload, struct error *e)
 {
-  const struct workload_serving *serving = &workload->serving;
   if (workload->traffic.load == LOAD_TRACE)
     return unsupported(e, "/traffic/trace", "replay of a trace");
   if (workload->uses_live_hardware)
     return unsupported(e, "/hardware", "live hardware");
-  if (serving->prefill_replicas != 0 || serving->decode_replicas != 0)
-    return unsupported(e, "/serving/disaggregated", "disaggregated serving");
   return ERR_OK;
 }
 
@@ -235,7 +233,7 @@ enum err fit_evaluate(struct scorecard *out, const struct fit_request *request, 
   out->assumptions = notes_take(&notes, &out->assumption_count);
   if (notes.is_failed || fallbacks.is_failed)
     return error_set(e, ERR_LIMIT, "", "the evaluation needs more memory than allowed");
-  return ERR_OK;
+  return request->depth == FIT_FULL ? variants_fill(out, request, arena, e) : ERR_OK;
 }
 
 /* Fit before miss; within a verdict priced by cost, then unpriced by GPUs; configurations before none. */

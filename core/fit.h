@@ -125,6 +125,22 @@ struct scorecard_uncertainty {
   const char *band_class;                                  /* NULL without latency */
 };
 
+/* The same sketch with its weights in another format, best configuration each. */
+struct scorecard_rung {
+  enum precision precision;
+  enum precision_support support; /* by the device */
+  enum verdict verdict;
+  unsigned gpus;                                              /* 0 = no configuration */
+  double weights_bytes;                                       /* per GPU */
+  double output_tok_s, itl_p50_s, per_successful_request_usd; /* NaN = none */
+};
+#define SCORECARD_RUNGS_MAX 8
+
+/* Change of the cost per request at saturation for 10 % more of each, at this configuration: negative is cheaper. */
+struct scorecard_sensitivity {
+  double memory_ratio, memory_bandwidth_ratio, compute_ratio, interconnect_ratio; /* NaN = not computed */
+};
+
 struct scorecard {
   enum verdict verdict;
   enum no_fit_reason no_fit_reason;
@@ -146,6 +162,9 @@ struct scorecard {
   const char *const *assumptions;   /* sentences, every default that was filled in */
   size_t assumption_count;
   struct scorecard_uncertainty uncertainty;
+  struct scorecard_rung ladder[SCORECARD_RUNGS_MAX]; /* depth full, accuracy not locked */
+  size_t ladder_count;
+  struct scorecard_sensitivity sensitivity; /* depth full */
 };
 
 struct fit_request {

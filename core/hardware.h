@@ -57,8 +57,9 @@ struct hardware {
   char confidence[16];  /* high | medium | low | recalled */
   enum hardware_family family;
   enum hardware_link link;
-  bool is_available;    /* the operator marked it as obtainable */
-  bool family_is_given; /* false: derived from the architecture, or pooled */
+  bool is_available;       /* the operator marked it as obtainable */
+  double link_scale_ratio; /* what-if factor on every link's bandwidth; 0 = 1 */
+  bool family_is_given;    /* false: derived from the architecture, or pooled */
 #define HARDWARE(need, member, pointer, unit, min, max, sentence) double member; /* unit in the .def */
 #include "core/hardware.def"
 #undef HARDWARE

@@ -54,9 +54,9 @@ struct op {
   const char *name;
   enum operator_group group;
   enum operator_form form;
-  enum precision precision;                                     /* of the weights or the KV cache */
-  unsigned slices; /* linear layers fused into this one that take adapters; 0 = none does */
-  double rows, inputs, outputs;                                 /* LINEAR: M, K, N */
+  enum precision precision;     /* of the weights or the KV cache */
+  unsigned slices;              /* linear layers fused into this one that take adapters; 0 = none does */
+  double rows, inputs, outputs; /* LINEAR: M, K, N */
   double sequences, query_heads, head_dim, tokens_per_sequence; /* attention, on this device */
   unsigned devices;                                             /* ALL_REDUCE; HAND_OFF: of one stage */
   unsigned stages;                                              /* HAND_OFF */

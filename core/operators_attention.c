@@ -224,7 +224,8 @@ static size_t linear_attention(struct op *ops, const struct operator_context *co
       operator_linear(context, "recurrent output projection", outputs / 3, hidden, context->precision->attention);
   if (shape->decode_sequences > 0) {
     ops[n] = operator_stated("recurrent state", OPERATOR_STATE, 0, 0, 1, 0.7, 15 * US);
-    ops[n++].kv_bytes = (2 + shape->draft_tokens) * shape->decode_sequences * state_bytes; /* one a draft, to go back to */
+    ops[n++].kv_bytes =
+        (2 + shape->draft_tokens) * shape->decode_sequences * state_bytes; /* one a draft, to go back to */
   }
   if (shape->prefill_tokens > 0)
     ops[n++] =

@@ -6,8 +6,9 @@
 #include "core/hardware.h"
 
 struct power {
-  double cap_ratio;   /* cap over the board's own limit; 1 = none that binds */
-  double clock_ratio; /* clock that the board holds anyway (sustained_clock_fraction): a cap may cost nothing beyond it */
+  double cap_ratio; /* cap over the board's own limit; 1 = none that binds */
+  double
+      clock_ratio; /* clock that the board holds anyway (sustained_clock_fraction): a cap may cost nothing beyond it */
 };
 struct power power_of(const struct hardware *hardware);
 

@@ -51,10 +51,10 @@ struct preset {
   unsigned kv_block_tokens;
   unsigned recv_interval_steps, batch_wait_steps;
   bool has_chunked_prefill, has_prefix_caching;
-  double sampler_multiple; /* logits buffers at the memory profile. MEMORY §3: 3.636 from vLLM 0.17, 9.475 before */
-  bool is_old_engine;      /* engines of 2024 and before: more host time a layer and a sequence (core/step.def) */
+  double sampler_multiple;   /* logits buffers at the memory profile. MEMORY §3: 3.636 from vLLM 0.17, 9.475 before */
+  bool is_old_engine;        /* engines of 2024 and before: more host time a layer and a sequence (core/step.def) */
   bool has_compiled_prefill; /* prefill steps cost the host nothing extra (C++ engines) */
-  bool is_eager;           /* no CUDA graphs: the host launches every kernel */
+  bool is_eager;             /* no CUDA graphs: the host launches every kernel */
 };
 
 /* The preset of the sketch's runtime and version with the sketch's own settings applied, for this device.

@@ -11,6 +11,13 @@
 #define TENSOR_DEGREES_MAX 64
 static const unsigned replicas_most = 65536;
 
+/* 0 = to be searched. */
+static unsigned replicas_given(const struct search_input *input)
+{
+  const unsigned pools = input->pools.prefill_replicas + input->pools.decode_replicas;
+  return pools != 0 ? pools : input->workload->serving.replicas;
+}
+
 static struct steady_load load_of(const struct search_input *input, unsigned replicas, double scale)
 {
   const struct workload_traffic *traffic = &input->workload->traffic;
@@ -29,8 +36,11 @@ static struct steady_load load_of(const struct search_input *input, unsigned rep
 void search_state_at(struct steady_state *out, const struct search_input *input, const struct candidate *candidate,
                      unsigned replicas, double scale)
 {
-  const struct steady_load load = load_of(input, replicas, scale);
-  steady_evaluate(out, &candidate->engine, &load, candidate->batch_limit);
+  const struct steady_load load = load_of(input, input->pools.prefill_replicas != 0 ? 1 : replicas, scale);
+  if (input->pools.prefill_replicas != 0)
+    disaggregated_evaluate(out, &candidate->engine, &input->pools, &load, candidate->batch_limit);
+  else
+    steady_evaluate(out, &candidate->engine, &load, candidate->batch_limit);
 }
 
 static double median_e2e_s(const struct search_input *input, const struct steady_state *state)
@@ -272,12 +282,22 @@ static void settle_batch_limit(struct candidate *candidate, const struct search_
   }
 }
 
+/* Of one replica; pools share the fleet's evenly. */
+static double capacity_each(const struct candidate *candidate, const struct search_input *input)
+{
+  const struct steady_load load = load_of(input, 1, 1);
+  struct pools_capacity capacity;
+  if (input->pools.prefill_replicas == 0)
+    return steady_capacity(&candidate->engine, &load, candidate->batch_limit);
+  capacity = disaggregated_capacities(&candidate->engine, &input->pools, &load, candidate->batch_limit);
+  return disaggregated_capacity(&capacity) / replicas_given(input);
+}
+
 /* False when the layout can not hold the model and one request. */
 static bool prepare(struct candidate *candidate, struct search_result *out, const struct search_input *input,
                     const struct layout *layout)
 {
   const double request_tokens = input->cached_tokens + input->prompt_tokens + input->output_tokens;
-  const struct steady_load load = load_of(input, 1, 1);
   double request_bytes;
   memset(candidate, 0, sizeof *candidate);
   candidate->layout = *layout;
@@ -293,7 +313,7 @@ static bool prepare(struct candidate *candidate, struct search_result *out, cons
     return false;
   }
   candidate->batch_limit = fmax(1, candidate->batch_limit);
-  candidate->capacity_requests_per_s = steady_capacity(&candidate->engine, &load, candidate->batch_limit);
+  candidate->capacity_requests_per_s = capacity_each(candidate, input);
   return true;
 }
 
@@ -333,7 +353,7 @@ static bool is_better(const struct candidate *a, const struct candidate *b)
 
 static unsigned replicas_of(const struct search_input *input, const struct candidate *candidate)
 {
-  const unsigned given = input->workload->serving.replicas;
+  const unsigned given = replicas_given(input);
   return given != 0 ? given : fewest_replicas(input, candidate);
 }
 
@@ -342,7 +362,7 @@ static void respect_quota(struct candidate *candidate, const struct search_input
 {
   const unsigned quota = input->workload->constraints.gpu_quota;
   const unsigned each = parallel_gpus(&candidate->layout);
-  if (candidate->is_within_quota || input->workload->serving.replicas != 0 || each > quota)
+  if (candidate->is_within_quota || replicas_given(input) != 0 || each > quota)
     return;
   evaluate_fleet(candidate, input, quota / each);
 }
@@ -353,7 +373,7 @@ static void consider(struct search_result *out, const struct search_input *input
   if (!prepare(&candidate, out, input, layout))
     return;
   evaluate_fleet(&candidate, input, replicas_of(input, &candidate));
-  if (input->workload->serving.replicas == 0)
+  if (replicas_given(input) == 0)
     add_headroom(&candidate, input);
   respect_quota(&candidate, input);
   if (!out->has_candidate || is_better(&candidate, &out->best))

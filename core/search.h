@@ -5,8 +5,8 @@
 #define FITD_CORE_SEARCH_H
 
 #include "core/cost.h"
+#include "core/disaggregated.h"
 #include "core/memory.h"
-#include "core/steady.h"
 #include "core/targets.h"
 
 struct search_input {
@@ -18,6 +18,7 @@ struct search_input {
   struct price price;
   struct adapters adapters;
   struct speculation speculation;
+  struct pools pools;
   double prompt_tokens, cached_tokens, output_tokens; /* means; cached: prefix found in the cache */
   double median_output_tokens;
 };

@@ -92,9 +92,8 @@ void speculative_attach(struct engine *engine, const struct speculation *specula
   drafter->device = draft.device;
   memcpy(drafter->layers_of_kind, draft.layers_of_kind, sizeof draft.layers_of_kind);
   drafter->layers_s = draft.layers_s;
-  drafter->weights_bytes = speculation->is_module
-                               ? module_bytes(draft.model, &layout, &draft.precision)
-                               : memory_weights_bytes(draft.model, &layout, &draft.precision);
+  drafter->weights_bytes = speculation->is_module ? module_bytes(draft.model, &layout, &draft.precision)
+                                                  : memory_weights_bytes(draft.model, &layout, &draft.precision);
 }
 
 /* Scheduled with the step that it is part of, so without a cost of its own for step and sequences. */
@@ -115,13 +114,20 @@ static struct engine draft_engine(const struct engine *engine)
   return draft;
 }
 
+/* Its time is a part of its own: groups and launch costs of the step stay the model's. */
 static void add(struct step_time *sum, const struct engine *engine, const struct step_shape *shape, double times)
 {
   const struct engine draft = draft_engine(engine);
   struct step_time time;
   step_time(&time, &draft, shape, 0);
-  step_accumulate(sum, &time, times);
+  sum->seconds += times * time.seconds;
   sum->draft_s += times * time.seconds;
+  for (int bound = 0; bound < BOUND_COUNT; bound++)
+    sum->bound_s[bound] += times * time.bound_s[bound];
+  sum->flops_s += times * time.flops_s;
+  sum->weight_bytes += times * time.weight_bytes;
+  sum->kv_bytes += times * time.kv_bytes;
+  sum->activation_bytes += times * time.activation_bytes;
 }
 
 void speculative_add_drafts(struct step_time *sum, const struct engine *engine, const struct step_shape *shape)

@@ -44,28 +44,36 @@ double steady_batch_limit(bool *is_kv, const struct engine *engine, const struct
   return ranks * fmin(by_kv, by_setting);
 }
 
-/* Engine time of one request that shares its steps with batch - 1 others, all alike: osl·s(B) + B·P. */
-static double service_s(struct step_time *decode, double *added_s, const struct engine *engine,
-                        const struct steady_load *load, double batch)
+/* Engine time of one request that shares its steps with batch - 1 others, all alike: osl·s(B) + B·P, with P what each prompt
+   makes the others wait. Fills decode, the prompt's added_s and stall_s of *out. */
+static double service_s(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
+                        double batch)
 {
-  step_decode(decode, engine, batch, mean_context(load));
-  *added_s = step_prompt_added_s(engine, decode, load->prompt_tokens, load->cached_tokens, batch, mean_context(load));
-  return load->output_tokens * decode->seconds / engine->drafter.tokens_per_step + batch * *added_s;
+  step_decode(&out->decode, engine, batch, mean_context(load));
+  out->prompt.added_s =
+      step_prompt_added_s(engine, &out->decode, load->prompt_tokens, load->cached_tokens, batch, mean_context(load));
+  out->stall_s = step_prompt_stall_s(engine, out->prompt.added_s, step_prompt_chunks(engine, load->prompt_tokens),
+                                     load->prompt_tokens, batch, load->output_tokens);
+  return load->output_tokens * out->decode.seconds / engine->drafter.tokens_per_step + batch * out->stall_s;
 }
 
 double steady_capacity(const struct engine *engine, const struct steady_load *load, double batch_limit)
 {
-  struct step_time decode;
-  double added_s;
+  struct steady_state state;
   const double batch = fmax(1, batch_limit);
-  return batch / service_s(&decode, &added_s, engine, load, batch);
+  return batch / service_s(&state, engine, load, batch);
 }
 
 /* A share of one stands for a system that only prefills. */
 static double prefill_load_ratio(const struct steady_state *state, double others_per_s)
 {
   const double most_prefill = 1 - 1e-9;
-  return fmin(most_prefill, others_per_s * state->prompt.added_s);
+  return fmin(most_prefill, others_per_s * state->stall_s);
+}
+
+double steady_steps_waited(const struct preset *preset)
+{
+  return 0.5 + preset->look_ahead_steps + (preset->recv_interval_steps - 1) / 2.0 + preset->batch_wait_steps;
 }
 
 /* From sending to the first token, waiting for a slot excluded. The engine is busy with others with probability `busy`;
@@ -75,9 +83,9 @@ static struct steady_parts first_token(const struct engine *engine, const struct
                                        double prefill_load, double batch)
 {
   const struct preset *preset = &engine->preset;
-  struct steady_parts parts = {.server_s = preset->server_constant_s, .prefill_load_ratio = prefill_load};
-  parts.steps_waited =
-      0.5 + preset->look_ahead_steps + (preset->recv_interval_steps - 1) / 2.0 + preset->batch_wait_steps;
+  struct steady_parts parts = {.server_s = step_server_s(engine, state->view.input_tokens),
+                               .prefill_load_ratio = prefill_load};
+  parts.steps_waited = steady_steps_waited(preset);
   parts.host_s = step_prompt_host_s(engine, state->prompt.chunks);
   parts.prefill_s =
       batch > 1 ? state->prompt.added_s + state->prompt.chunks * state->decode.seconds : state->prompt.alone_s;
@@ -89,8 +97,11 @@ static struct steady_parts first_token(const struct engine *engine, const struct
 void steady_parts(struct steady_parts *out, const struct engine *engine, const struct steady_state *state)
 {
   const struct steady_view *view = &state->view;
-  *out = first_token(engine, state, view->busy_ratio, prefill_load_ratio(state, view->others_per_s), view->batch);
+  *out = first_token(engine, state, view->busy_ratio, prefill_load_ratio(state, view->others_per_s),
+                     state->has_pools ? 1 : view->batch);
   out->slot_wait_s = view->slot_wait_s;
+  out->prompt_wait_s += state->prefill_wait_s;
+  out->transfer_s = state->transfer_s;
 }
 
 /* Times at the step and prompt costs already in *out, when prompts of others arrive at a rate. Decodes slow down by the
@@ -108,9 +119,40 @@ static void set_times(struct steady_state *out, const struct engine *engine, con
   out->e2e_s = out->ttft_s + (load->output_tokens - 1) * out->tpot_s;
 }
 
+static void set_view(struct steady_state *out, const struct steady_load *load, double batch, double others_per_s,
+                     double busy)
+{
+  out->view = (struct steady_view){.batch = batch,
+                                   .others_per_s = others_per_s,
+                                   .busy_ratio = busy,
+                                   .input_tokens = load->prompt_tokens + load->cached_tokens};
+}
+
 static double decoding(const struct steady_state *state, const struct steady_load *load, double requests_per_s)
 {
   return requests_per_s * load->output_tokens * state->tpot_s;
+}
+
+/* Iteration towards x = f(x) by the secant through the last two points, kept between bounds; half a step where the secant
+   says nothing. A few rounds instead of a dozen. */
+struct fixed_point {
+  double low, high;
+  double last_x, last_gap; /* f(x) - x of the round before */
+  bool has_last;
+};
+
+static double fixed_point_next(struct fixed_point *point, double x, double f)
+{
+  const double gap = f - x;
+  const double slope = point->has_last ? (gap - point->last_gap) / (x - point->last_x) : 0;
+  double next = slope < -1e-3 ? x - gap / slope : 0.5 * (x + f);
+  next = fmin(point->high, fmax(point->low, next));
+  if (fabs(next - x) <= 1e-12 * x)
+    next = 0.5 * (x + f);
+  point->last_x = x;
+  point->last_gap = gap;
+  point->has_last = true;
+  return next;
 }
 
 /* A Poisson arrival finds the time-average number of others (PASTA) and adds itself; with even spacing there is no such
@@ -118,18 +160,19 @@ static double decoding(const struct steady_state *state, const struct steady_loa
 static void solve_open(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
                        double rate, double batch_limit)
 {
+  struct fixed_point point = {.low = 1, .high = fmax(1, batch_limit)};
   double batch = 1;
   for (int i = 0; i < 60; i++) {
     const double busy = 1 - exp(-fmax(0, out->decode_batch));
     double next;
-    (void)service_s(&out->decode, &out->prompt.added_s, engine, load, batch);
+    (void)service_s(out, engine, load, batch);
     set_times(out, engine, load, batch, rate, busy);
-    out->view = (struct steady_view){.batch = batch, .others_per_s = rate, .busy_ratio = busy};
+    set_view(out, load, batch, rate, busy);
     out->decode_batch = decoding(out, load, rate);
     next = fmin(batch_limit, load->is_poisson ? 1 + out->decode_batch : fmax(1, out->decode_batch));
     if (fabs(next - batch) <= 1e-4 * batch)
       break;
-    batch = 0.5 * (batch + next);
+    batch = fixed_point_next(&point, batch, next);
   }
   out->requests_per_s = rate;
 }
@@ -153,7 +196,7 @@ static double closed_rate(struct steady_state *out, const struct engine *engine,
       high = middle;
   }
   set_times(out, engine, load, batch, low * others, busy);
-  out->view = (struct steady_view){.batch = batch, .others_per_s = low * others, .busy_ratio = busy};
+  set_view(out, load, batch, low * others, busy);
   return low;
 }
 
@@ -162,15 +205,16 @@ static void solve_closed(struct steady_state *out, const struct engine *engine, 
 {
   const double running = fmin(load->users, fmax(1, batch_limit));
   const double others = fmax(0, (running - 1) / running);
+  struct fixed_point point = {.low = 1, .high = fmax(1, running)};
   double batch = fmax(1, running);
   for (int i = 0; i < 60; i++) {
     double next;
-    (void)service_s(&out->decode, &out->prompt.added_s, engine, load, batch);
+    (void)service_s(out, engine, load, batch);
     out->requests_per_s = closed_rate(out, engine, load, running, batch);
     next = fmin(fmax(1, running), 1 + others * decoding(out, load, out->requests_per_s));
     if (fabs(next - batch) <= 1e-5 * batch)
       break;
-    batch = 0.5 * (batch + next);
+    batch = fixed_point_next(&point, batch, next);
   }
 }
 
@@ -190,19 +234,24 @@ static void add_slot_wait(struct steady_state *out, double users)
 static void fill_shares(struct steady_state *out, const struct engine *engine, const struct steady_load *load)
 {
   const double batch = fmax(1, out->decode_batch);
-  const double prefill_s = out->prompt.added_s;
+  const double prefill_s = out->stall_s;
   const double decode_s = load->output_tokens * out->decode.seconds / engine->drafter.tokens_per_step / batch;
   out->prefill_share_ratio = prefill_s / (prefill_s + decode_s);
   out->decode_share_ratio = 1 - out->prefill_share_ratio;
 }
 
-/* A replica is a queue with as many servers as sequences run at once: Sakasegawa's approximation of the wait for a slot,
-   halved because service times are nearly constant (M/D/c); exact for one server. */
-static void add_slot_queue(struct steady_state *out, double utilisation, double capacity, double batch_limit)
+/* Sakasegawa's approximation, halved because service times are nearly constant (M/D/c); exact for one server. */
+double steady_queue_s(double requests_per_s, double capacity_requests_per_s, double servers)
 {
-  const double servers = fmax(1, floor(batch_limit));
+  const double utilisation = requests_per_s / capacity_requests_per_s;
   const double exponent = sqrt(2 * (servers + 1)) - 1;
-  const double wait_s = 0.5 * pow(utilisation, exponent) / (1 - utilisation) / capacity;
+  return 0.5 * pow(utilisation, exponent) / (1 - utilisation) / capacity_requests_per_s;
+}
+
+/* A replica is a queue with as many servers as sequences run at once. */
+static void add_slot_queue(struct steady_state *out, double rate, double capacity, double batch_limit)
+{
+  const double wait_s = steady_queue_s(rate, capacity, fmax(1, floor(batch_limit)));
   out->view.slot_wait_s = wait_s;
   out->queue_s += wait_s;
   out->ttft_s += wait_s;
@@ -225,7 +274,7 @@ static void evaluate_open(struct steady_state *out, const struct engine *engine,
   out->is_saturated = load->requests_per_s >= capacity;
   solve_open(out, engine, load, rate, batch_limit);
   if (load->is_poisson)
-    add_slot_queue(out, rate / capacity, capacity, batch_limit);
+    add_slot_queue(out, rate, capacity, batch_limit);
   out->utilisation_ratio = load->requests_per_s / capacity;
   out->idle_ratio = idle_ratio(out->requests_per_s * out->e2e_s);
 }
@@ -244,6 +293,7 @@ void steady_evaluate(struct steady_state *out, const struct engine *engine, cons
 {
   const double capacity = steady_capacity(engine, load, batch_limit);
   memset(out, 0, sizeof *out);
+  out->view.input_tokens = load->prompt_tokens + load->cached_tokens;
   step_prompt(&out->prompt, engine, load->prompt_tokens, load->cached_tokens, 1, mean_context(load));
   if (load->kind == LOAD_CLOSED)
     evaluate_closed(out, engine, load, batch_limit, capacity);

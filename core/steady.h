@@ -23,6 +23,7 @@ struct steady_view {
   double others_per_s; /* prompts of others that arrive meanwhile */
   double busy_ratio;   /* probability that an arrival finds the engine running */
   double slot_wait_s;  /* for one of the batch's places */
+  double input_tokens; /* of its prompt, cached ones too */
 };
 
 struct steady_state {
@@ -38,9 +39,12 @@ struct steady_state {
   double prefill_share_ratio, decode_share_ratio; /* of busy time; sum 1 */
   double idle_ratio;                              /* time with nothing in the engine */
   struct steady_view view;
+  double stall_s; /* what one prompt makes the decoding sequences wait */
+  bool has_pools; /* core/disaggregated.h: prompts wait and are computed elsewhere, then their cache travels */
+  double prefill_wait_s, transfer_s;
 };
 
-/* What the time to the first token consists of: ttft_s is the sum of the first six, queue_s that of the waits. */
+/* What the time to the first token consists of: ttft_s is the sum of the first seven, queue_s that of the waits. */
 struct steady_parts {
   double server_s;           /* parsing, tokenising, streaming */
   double slot_wait_s;        /* for one of the batch's places */
@@ -48,6 +52,7 @@ struct steady_parts {
   double prompt_wait_s;      /* prompts of others before it */
   double prefill_s;          /* its own chunks, with the decodes that ride along */
   double host_s;             /* host work of the steps that carry its prompt */
+  double transfer_s;         /* of its KV cache to a decode replica; 0 without pools */
   double steps_waited;       /* step_wait_s = busy × this × itl */
   double prefill_load_ratio; /* share of time that prompts of others take: itl_s = decode step / (1 - this) */
 };
@@ -68,6 +73,12 @@ void steady_evaluate(struct steady_state *out, const struct engine *engine, cons
 
 /* Recomputed from a state of steady_evaluate, on demand: the search needs the sums alone. */
 void steady_parts(struct steady_parts *out, const struct engine *engine, const struct steady_state *state);
+
+/* Mean wait of Poisson arrivals for one of so many servers that together finish `capacity` requests a second. */
+double steady_queue_s(double requests_per_s, double capacity_requests_per_s, double servers);
+
+/* Steps until the engine takes a request in that arrives while it runs. */
+double steady_steps_waited(const struct preset *preset);
 
 /* Rate at which a replica that always has work finishes requests: beyond it the queue grows. */
 double steady_capacity(const struct engine *engine, const struct steady_load *load, double batch_limit);

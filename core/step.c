@@ -199,32 +199,31 @@ void step_decode(struct step_time *out, const struct engine *engine, double batc
     speculative_add_drafts(out, engine, &shape);
 }
 
-/* A chunk of a prompt, with the decodes that ride along; the draft sees the prompt too. */
-static void chunk_time(struct step_time *out, const struct engine *engine, const struct step_shape *shape, double batch)
+void step_chunk(struct step_time *out, const struct engine *engine, const struct step_shape *shape, double batch)
 {
   step_time(out, engine, shape, batch);
   if (engine->drafter.draft_tokens != 0)
     speculative_add_chunk(out, engine, shape);
 }
 
-void step_accumulate(struct step_time *sum, const struct step_time *part, double times)
+static void accumulate(struct step_time *sum, const struct step_time *part)
 {
-  sum->seconds += times * part->seconds;
+  sum->seconds += part->seconds;
   for (int bound = 0; bound < BOUND_COUNT; bound++)
-    sum->bound_s[bound] += times * part->bound_s[bound];
+    sum->bound_s[bound] += part->bound_s[bound];
   for (int group = 0; group < OPERATOR_GROUP_COUNT; group++)
-    sum->group_s[group] += times * part->group_s[group];
-  sum->floors_s += times * part->floors_s;
-  sum->layers_s += times * part->layers_s;
-  sum->sequences_s += times * part->sequences_s;
-  sum->fixed_s += times * part->fixed_s;
-  sum->eager_s += times * part->eager_s;
-  sum->draft_s += times * part->draft_s;
-  sum->capped_s += times * part->capped_s;
-  sum->flops_s += times * part->flops_s;
-  sum->weight_bytes += times * part->weight_bytes;
-  sum->kv_bytes += times * part->kv_bytes;
-  sum->activation_bytes += times * part->activation_bytes;
+    sum->group_s[group] += part->group_s[group];
+  sum->floors_s += part->floors_s;
+  sum->layers_s += part->layers_s;
+  sum->sequences_s += part->sequences_s;
+  sum->fixed_s += part->fixed_s;
+  sum->eager_s += part->eager_s;
+  sum->draft_s += part->draft_s;
+  sum->capped_s += part->capped_s;
+  sum->flops_s += part->flops_s;
+  sum->weight_bytes += part->weight_bytes;
+  sum->kv_bytes += part->kv_bytes;
+  sum->activation_bytes += part->activation_bytes;
 }
 
 /* Whole prompts go in one step when the engine does not chunk. */
@@ -251,6 +250,27 @@ double step_prompt_host_s(const struct engine *engine, double chunks)
   return engine->preset.has_compiled_prefill ? 0 : layer_us * US * engine->model->layer_count * chunks;
 }
 
+double step_prompt_chunks(const struct engine *engine, double prompt_tokens)
+{
+  return fmax(1, ceil(prompt_tokens / step_chunk_tokens(engine, prompt_tokens)));
+}
+
+double step_server_s(const struct engine *engine, double prompt_tokens)
+{
+  return engine->preset.server_constant_s + engine->constants.prefill_token_us * US * prompt_tokens;
+}
+
+double step_prompt_stall_s(const struct engine *engine, double added_s, double chunks, double prompt_tokens,
+                           double batch, double output_tokens)
+{
+  const double due = batch / output_tokens; /* prompts a step, in the mean */
+  const double fitting = engine->preset.max_batched_tokens / prompt_tokens;
+  if (engine->preset.is_old_engine || engine->preset.is_eager)
+    return added_s; /* every step of theirs pays the host */
+  return added_s +
+         engine->constants.scale_prefill_host * step_prompt_host_s(engine, chunks) / fmax(1, fmin(due, fitting));
+}
+
 /* Groups of tokens are larger in prefill than in the decode steps that scale_experts was found on. */
 static double experts_added_s(const struct engine *engine, const struct step_time *decode, const struct step_time *step)
 {
@@ -270,7 +290,7 @@ double step_prompt_added_s(const struct engine *engine, const struct step_time *
     shape.decode_sequences = rank_sequences(engine, batch);
     shape.draft_tokens = engine->drafter.draft_tokens;
     shape.decode_context_tokens = context_tokens;
-    chunk_time(&step, engine, &shape, batch);
+    step_chunk(&step, engine, &shape, batch);
     added_s +=
         fmax(0, step.seconds - (decode->seconds - decode->draft_s) + experts_added_s(engine, decode, &step)) / parts;
   }
@@ -287,8 +307,8 @@ void step_prompt(struct prompt_time *out, const struct engine *engine, double pr
   out->added_s = step_prompt_added_s(engine, &decode, prompt_tokens, past_tokens, batch, context_tokens);
   for (double left = prompt_tokens; left > 0; left -= chunk) {
     const struct step_shape shape = step_chunk_shape(prompt_tokens, past_tokens, left, chunk);
-    chunk_time(&step, engine, &shape, 1);
-    step_accumulate(&out->profile, &step, 1);
+    step_chunk(&step, engine, &shape, 1);
+    accumulate(&out->profile, &step);
     out->chunks++;
   }
   out->alone_s = out->profile.seconds;

@@ -26,8 +26,8 @@ struct engine {
   struct model_precision precision; /* as served */
   struct preset preset;
   struct device device;
-  struct adapters adapters; /* none unless set */
-  struct drafter drafter;   /* likewise: speculative_attach */
+  struct adapters adapters;                       /* none unless set */
+  struct drafter drafter;                         /* likewise: speculative_attach */
   uint16_t layers_of_kind[MODEL_LAYER_KINDS_MAX]; /* counted once */
   struct step_constants constants;
   double group_scale[OPERATOR_GROUP_COUNT], group_floor_scale[OPERATOR_GROUP_COUNT]; /* step_scale, step_floor_scale */
@@ -50,8 +50,8 @@ struct step_time {
   double bound_s[BOUND_COUNT];          /* parts of `seconds` */
   double group_s[OPERATOR_GROUP_COUNT]; /* scaled operator work, without floors */
   double floors_s, layers_s, sequences_s, fixed_s,
-      eager_s;    /* launch costs: kernel floors, per layer, per sequence, per step */
-  double draft_s;  /* part of it that a draft model takes */
+      eager_s;     /* launch costs: kernel floors, per layer, per sequence, per step */
+  double draft_s;  /* part of it that a draft model takes; in none of the groups and launch costs above */
   double capped_s; /* part of the operators' work that a power cap adds */
   double flops_s;  /* FLOPs of each operator over its own peak: utilisation = flops_s / seconds */
   double weight_bytes, kv_bytes, activation_bytes; /* moved by one device */
@@ -68,8 +68,6 @@ size_t step_layer_operators(struct op ops[OPERATORS_LAYER_MAX], const struct eng
 /* What turns an operator's work and floor of this group into a part of the step. */
 double step_scale(enum operator_group group, const struct step_constants *constants);
 double step_floor_scale(enum operator_group group, const struct step_constants *constants);
-
-void step_accumulate(struct step_time *sum, const struct step_time *part, double times);
 
 /* A step of `batch` decoding sequences of the replica at a mean context. With a draft model it verifies what that has
    drafted, and step_decode takes the drafting in: a step hands out drafter.tokens_per_step tokens a sequence. */
@@ -89,6 +87,21 @@ void step_prompt(struct prompt_time *out, const struct engine *engine, double pr
 /* The prompt's chunks: their size, and the one that starts when `left` tokens are still to be computed. */
 double step_chunk_tokens(const struct engine *engine, double prompt_tokens);
 struct step_shape step_chunk_shape(double prompt_tokens, double past_tokens, double left, double chunk);
+
+/* A step that carries prompts, and decodes where the shape has some; a draft model's pass over the prompts is in it, its
+   drafting is not. */
+void step_chunk(struct step_time *out, const struct engine *engine, const struct step_shape *shape, double batch);
+
+/* Before and after the engine: the runtime's constant and the handling of the prompt's tokens. */
+double step_server_s(const struct engine *engine, double prompt_tokens);
+
+/* What a prompt costs the sequences that decode meanwhile: its added work and a share of the host cost of steps without
+   graphs, which all prompts of one step share. `chunks` steps carry it; `batch` sequences with `output_tokens` each run. */
+double step_prompt_stall_s(const struct engine *engine, double added_s, double chunks, double prompt_tokens,
+                           double batch, double output_tokens);
+
+/* Steps that a prompt is spread over. */
+double step_prompt_chunks(const struct engine *engine, double prompt_tokens);
 
 /* Host cost of the steps that carry a prompt (no graph is captured for them): in the time to the first token alone. */
 double step_prompt_host_s(const struct engine *engine, double chunks);

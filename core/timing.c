@@ -248,8 +248,7 @@ static void time_all_reduce(struct op *op, const struct device *device)
 
 static void time_hand_off(struct op *op, const struct device *device)
 {
-  const struct collective_time time =
-      collective_hand_off(device->hardware, op->devices, op->stages, op->wire_bytes);
+  const struct collective_time time = collective_hand_off(device->hardware, op->devices, op->stages, op->wire_bytes);
   op->floor_s = time.floor_s;
   op->work_s = time.work_s;
   op->bound = BOUND_INTERCONNECT;

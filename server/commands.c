@@ -2,6 +2,7 @@
    holds it, send the same request to the daemon's control socket. */
 #include "server/commands.h"
 
+#include <assert.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -293,6 +294,7 @@ static int token_action(const struct config *config, const struct token_options 
   char *body = NULL;
   json_t *json;
   int status;
+  assert(options->action != NULL);
   if (strcmp(options->action, "create") == 0) {
     json = json_pack("{s:s,s:s}", "name", options->name, "scope", options->scope);
     request.method = "POST";
@@ -303,6 +305,7 @@ static int token_action(const struct config *config, const struct token_options 
       return EXIT_STATUS_INVALID;
     }
   } else if (strcmp(options->action, "revoke") == 0) {
+    assert(options->name != NULL);
     request.method = "DELETE";
     request.path = path;
     if (options->name[strspn(options->name, "abcdefghijklmnopqrstuvwxyz0123456789._-")] != '\0' ||

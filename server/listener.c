@@ -67,7 +67,7 @@ bool listener_is_loopback(const struct sockaddr *address)
 /* Writes the URL of the bound socket, with the port that the system chose. */
 static enum err describe(struct listener *listener, struct error *e)
 {
-  struct sockaddr_storage bound;
+  struct sockaddr_storage bound = {.ss_family = AF_UNSPEC};
   socklen_t size = sizeof bound;
   char host[64], port[8];
   int error;

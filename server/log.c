@@ -347,8 +347,8 @@ enum err log_open(struct log **out, const char *path, enum log_level level, stru
 
 enum err log_reopen(struct log *log, struct error *e)
 {
-  int fd;
-  bool is_file;
+  int fd = -1;
+  bool is_file = false;
   enum err err;
   if (log->path[0] == '\0')
     return ERR_OK;

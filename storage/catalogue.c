@@ -158,8 +158,9 @@ enum err store_document_delete(struct store_tx *tx, enum store_catalogue kind, c
 
 /* ---- Reading ---- */
 
-static void read_row(struct store_document *row, struct query *q)
+static void read_row(void *to, struct query *q)
 {
+  struct store_document *row = to;
   *row = (struct store_document){
       .name = query_text(q, 0),
       .revision = (int)query_int(q, 1),
@@ -186,15 +187,12 @@ enum err store_document_get(struct store *store, struct store_document *out, enu
                             const char *name, int revision, struct error *e)
 {
   struct sql_text sql = {.length = 0};
-  struct connection *c;
   struct query q;
   bool is_found;
   enum err result;
-  store_assert(store);
   *out = (struct store_document){0};
   sql_append(&sql, "SELECT %s %s%s", columns, get_where, revision == 0 ? newest_of_name : "AND r.revision = ?3");
-  c = readers_take(&store->readers);
-  query_begin(&q, c, sql.text);
+  read_begin(&q, store, sql.text);
   query_bind_text(&q, 1, kind_name(kind));
   query_bind_text(&q, 2, name);
   if (revision != 0)
@@ -202,8 +200,7 @@ enum err store_document_get(struct store *store, struct store_document *out, enu
   is_found = query_row(&q);
   if (is_found)
     read_row(out, &q);
-  result = query_end(&q, e);
-  readers_give(&store->readers, c);
+  result = read_end(&q, store, e);
   if (result != ERR_OK)
     store_document_fini(out);
   else if (!is_found && revision == 0)
@@ -213,49 +210,32 @@ enum err store_document_get(struct store *store, struct store_document *out, enu
   return result;
 }
 
-static void read_page(struct store_documents *out, struct query *q, size_t limit)
+static enum err read_page(struct store_documents *out, struct query *q, struct store *store, size_t limit,
+                          struct error *e)
 {
-  while (query_row(q)) {
-    struct store_document *rows;
-    if (out->count == limit) {
-      out->has_more = true;
-      return;
-    }
-    rows = rows_grow(out->rows, out->count, sizeof *rows);
-    if (rows == NULL) {
-      query_out_of_memory(q);
-      return;
-    }
-    out->rows = rows;
-    read_row(&rows[out->count++], q);
-  }
+  const struct rows rows = query_rows(q, limit, sizeof *out->rows, read_row);
+  const enum err result = read_end(q, store, e);
+  *out = (struct store_documents){rows.at, rows.count, rows.has_more};
+  if (result != ERR_OK)
+    store_documents_fini(out);
+  return result;
 }
 
 enum err store_document_list(struct store *store, struct store_documents *out, enum store_catalogue kind,
                              const struct store_page *page, struct error *e)
 {
   struct sql_text sql = {.length = 0};
-  struct connection *c;
   struct query q;
-  enum err result;
-  store_assert(store);
-  *out = (struct store_documents){0};
   sql_append(&sql,
              "SELECT %s FROM catalogue_name AS n CROSS JOIN catalogue_revision AS r ON r.kind = n.kind AND "
              "r.name = n.name AND r.revision = n.newest_revision WHERE n.kind = ?1 AND n.name > ?2 "
              "ORDER BY n.name LIMIT ?3",
              columns);
-  c = readers_take(&store->readers);
-  query_begin(&q, c, sql.text);
+  read_begin(&q, store, sql.text);
   query_bind_text(&q, 1, kind_name(kind));
   query_bind_text(&q, 2, page->after);
   query_bind_int(&q, 3, (int64_t)page->limit + 1);
-  read_page(out, &q, page->limit);
-  result = query_end(&q, e);
-  readers_give(&store->readers, c);
-  if (result != ERR_OK)
-    store_documents_fini(out);
-  return result;
+  return read_page(out, &q, store, page->limit, e);
 }
 
 /* The revision after which the page starts; false: `after` is no number, so there is nothing after it. */
@@ -274,11 +254,8 @@ enum err store_document_revisions(struct store *store, struct store_documents *o
                                   const char *name, const struct store_page *page, struct error *e)
 {
   struct sql_text sql = {.length = 0};
-  struct connection *c;
   struct query q;
   int64_t after;
-  enum err result;
-  store_assert(store);
   *out = (struct store_documents){0};
   if (!parse_revision(&after, page))
     return error_set(e, ERR_INVALID, "", "\"%s\" is no revision number", page->after);
@@ -286,16 +263,10 @@ enum err store_document_revisions(struct store *store, struct store_documents *o
              "SELECT %s FROM catalogue_revision AS r WHERE r.kind = ?1 AND r.name = ?2 AND r.revision %s ?3 "
              "ORDER BY r.revision %s LIMIT ?4",
              columns, page->ascending ? ">" : "<", page->ascending ? "ASC" : "DESC");
-  c = readers_take(&store->readers);
-  query_begin(&q, c, sql.text);
+  read_begin(&q, store, sql.text);
   query_bind_text(&q, 1, kind_name(kind));
   query_bind_text(&q, 2, name);
   query_bind_int(&q, 3, after);
   query_bind_int(&q, 4, (int64_t)page->limit + 1);
-  read_page(out, &q, page->limit);
-  result = query_end(&q, e);
-  readers_give(&store->readers, c);
-  if (result != ERR_OK)
-    store_documents_fini(out);
-  return result;
+  return read_page(out, &q, store, page->limit, e);
 }

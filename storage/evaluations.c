@@ -27,8 +27,9 @@ void store_evaluations_fini(struct store_evaluations *list)
   *list = (struct store_evaluations){0};
 }
 
-static void read_row(struct store_evaluation *row, struct query *q)
+static void read_row(void *to, struct query *q)
 {
+  struct store_evaluation *row = to;
   *row = (struct store_evaluation){
       .id = query_text(q, 0),
       .created_at_ms = query_int(q, 1),
@@ -41,6 +42,8 @@ static void read_row(struct store_evaluation *row, struct query *q)
       .document = query_text(q, 8),
   };
 }
+
+static const struct history_rows history = {HISTORY_EVALUATION, columns, sizeof(struct store_evaluation), read_row};
 
 enum err store_evaluation_insert(struct store_tx *tx, const struct store_evaluation *row, struct error *e)
 {
@@ -66,65 +69,21 @@ enum err store_evaluation_insert(struct store_tx *tx, const struct store_evaluat
 
 enum err store_evaluation_get(struct store *store, struct store_evaluation *out, const char *id, struct error *e)
 {
-  struct sql_text sql = {.length = 0};
-  struct connection *c;
-  struct query q;
-  bool is_found;
   enum err result;
-  store_assert(store);
   *out = (struct store_evaluation){0};
-  sql_append(&sql, "SELECT %s FROM evaluation AS t WHERE t.id = ?1", columns);
-  c = readers_take(&store->readers);
-  query_begin(&q, c, sql.text);
-  query_bind_text(&q, 1, id);
-  is_found = query_row(&q);
-  if (is_found)
-    read_row(out, &q);
-  result = query_end(&q, e);
-  readers_give(&store->readers, c);
+  result = history_get(out, store, &history, id, e);
   if (result != ERR_OK)
     store_evaluation_fini(out);
-  else if (!is_found)
-    return error_set(e, ERR_NOT_FOUND, "", "there is no evaluation %s", id);
   return result;
-}
-
-static void read_page(struct store_evaluations *out, struct query *q, size_t limit)
-{
-  while (query_row(q)) {
-    struct store_evaluation *rows;
-    if (out->count == limit) {
-      out->has_more = true;
-      return;
-    }
-    rows = rows_grow(out->rows, out->count, sizeof *rows);
-    if (rows == NULL) {
-      query_out_of_memory(q);
-      return;
-    }
-    out->rows = rows;
-    read_row(&rows[out->count++], q);
-  }
 }
 
 enum err store_evaluation_list(struct store *store, struct store_evaluations *out,
                                const struct store_history_filter *filter, const struct store_page *page,
                                struct error *e)
 {
-  struct sql_text sql;
-  struct history_bounds bounds;
-  struct connection *c;
-  struct query q;
-  enum err result;
-  store_assert(store);
-  *out = (struct store_evaluations){0};
-  history_sql(&sql, HISTORY_EVALUATION, columns, filter, page);
-  c = readers_take(&store->readers);
-  query_begin(&q, c, sql.text);
-  history_bind(&q, &bounds, HISTORY_EVALUATION, filter, page);
-  read_page(out, &q, page->limit);
-  result = query_end(&q, e);
-  readers_give(&store->readers, c);
+  struct rows rows;
+  const enum err result = history_list(&rows, store, &history, filter, page, e);
+  *out = (struct store_evaluations){rows.at, rows.count, rows.has_more};
   if (result != ERR_OK)
     store_evaluations_fini(out);
   return result;

@@ -1,4 +1,4 @@
-/* The SQL of history lists: equality filters on indexed columns, times as ranges of ids, keyset paging by id. Only what
+/* The SQL of the history and its reading: equality filters on indexed columns, times as ranges of ids, keyset paging by id. Only what
    is asked for becomes a term, so that SQLite can walk an index that already has the order. */
 #include "storage/store_int.h"
 
@@ -79,6 +79,11 @@ static void append_latest(struct sql_text *sql, const char *list, const struct s
              page->ascending ? "ASC" : "DESC");
 }
 
+static const char *table_name(enum history_table table)
+{
+  return table == HISTORY_SCORECARD ? "scorecard" : "evaluation";
+}
+
 void history_sql(struct sql_text *sql, enum history_table table, const char *list,
                  const struct store_history_filter *filter, const struct store_page *page)
 {
@@ -87,7 +92,7 @@ void history_sql(struct sql_text *sql, enum history_table table, const char *lis
     append_latest(sql, list, filter, page);
     return;
   }
-  sql_append(sql, "SELECT %s FROM %s AS t WHERE TRUE", list, table == HISTORY_SCORECARD ? "scorecard" : "evaluation");
+  sql_append(sql, "SELECT %s FROM %s AS t WHERE TRUE", list, table_name(table));
   append_filter(sql, table, filter);
   append_page(sql, "t", page);
 }
@@ -117,4 +122,35 @@ void history_bind(struct query *q, struct history_bounds *bounds, enum history_t
   if (page->after[0] != '\0')
     query_bind_text(q, PARAMETER_AFTER, page->after);
   query_bind_int(q, PARAMETER_LIMIT, (int64_t)page->limit + 1);
+}
+
+enum err history_get(void *row, struct store *store, const struct history_rows *from, const char *id, struct error *e)
+{
+  struct sql_text sql = {.length = 0};
+  struct query q;
+  bool is_found;
+  enum err result;
+  sql_append(&sql, "SELECT %s FROM %s AS t WHERE t.id = ?1", from->columns, table_name(from->table));
+  read_begin(&q, store, sql.text);
+  query_bind_text(&q, 1, id);
+  is_found = query_row(&q);
+  if (is_found)
+    from->read(row, &q);
+  result = read_end(&q, store, e);
+  if (result == ERR_OK && !is_found)
+    return error_set(e, ERR_NOT_FOUND, "", "there is no %s %s", table_name(from->table), id);
+  return result;
+}
+
+enum err history_list(struct rows *out, struct store *store, const struct history_rows *from,
+                      const struct store_history_filter *filter, const struct store_page *page, struct error *e)
+{
+  struct sql_text sql;
+  struct history_bounds bounds;
+  struct query q;
+  history_sql(&sql, from->table, from->columns, filter, page);
+  read_begin(&q, store, sql.text);
+  history_bind(&q, &bounds, from->table, filter, page);
+  *out = query_rows(&q, page->limit, from->row_size, from->read);
+  return read_end(&q, store, e);
 }

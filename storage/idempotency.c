@@ -85,16 +85,13 @@ enum err store_idempotency_release(struct store_tx *tx, const char *key, const c
 enum err store_idempotency_get(struct store *store, struct store_idempotency *out, const char *key, const char *caller,
                                struct error *e)
 {
-  struct connection *c;
   struct query q;
   bool is_found;
   enum err result;
-  store_assert(store);
   *out = (struct store_idempotency){0};
-  c = readers_take(&store->readers);
-  query_begin(&q, c,
-              "SELECT key, caller, request_digest, created_at_ms, status, content_type, headers, body "
-              "FROM idempotency_key WHERE key = ?1 AND caller = ?2");
+  read_begin(&q, store,
+             "SELECT key, caller, request_digest, created_at_ms, status, content_type, headers, body "
+             "FROM idempotency_key WHERE key = ?1 AND caller = ?2");
   query_bind_text(&q, 1, key);
   query_bind_text(&q, 2, caller);
   is_found = query_row(&q);
@@ -109,8 +106,7 @@ enum err store_idempotency_get(struct store *store, struct store_idempotency *ou
         .headers = query_text(&q, 6),
         .body = query_text(&q, 7),
     };
-  result = query_end(&q, e);
-  readers_give(&store->readers, c);
+  result = read_end(&q, store, e);
   if (result != ERR_OK)
     store_idempotency_fini(out);
   else if (!is_found)

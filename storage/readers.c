@@ -50,3 +50,17 @@ void readers_give(struct readers *readers, struct connection *c)
   pthread_cond_signal(&readers->is_returned);
   pthread_mutex_unlock(&readers->mutex);
 }
+
+void read_begin(struct query *q, struct store *store, const char *sql)
+{
+  store_assert(store);
+  query_begin(q, readers_take(&store->readers), sql);
+}
+
+enum err read_end(struct query *q, struct store *store, struct error *e)
+{
+  struct connection *c = q->connection;
+  const enum err result = query_end(q, e);
+  readers_give(&store->readers, c);
+  return result;
+}

@@ -35,8 +35,9 @@ void store_scorecards_fini(struct store_scorecards *list)
   *list = (struct store_scorecards){0};
 }
 
-static void read_row(struct store_scorecard *row, struct query *q)
+static void read_row(void *to, struct query *q)
 {
+  struct store_scorecard *row = to;
   *row = (struct store_scorecard){
       .id = query_text(q, 0),
       .evaluation = query_text(q, 1),
@@ -63,6 +64,8 @@ static void read_row(struct store_scorecard *row, struct query *q)
       .document = query_text(q, 22),
   };
 }
+
+static const struct history_rows history = {HISTORY_SCORECARD, columns, sizeof(struct store_scorecard), read_row};
 
 static void bind_row(struct query *q, const struct store_scorecard *row)
 {
@@ -114,32 +117,16 @@ enum err store_scorecard_insert(struct store_tx *tx, const struct store_scorecar
 
 enum err store_scorecard_get(struct store *store, struct store_scorecard *out, const char *id, struct error *e)
 {
-  struct sql_text sql = {.length = 0};
-  struct connection *c;
-  struct query q;
-  bool is_found;
   enum err result;
-  store_assert(store);
   *out = (struct store_scorecard){0};
-  sql_append(&sql, "SELECT %s FROM scorecard AS t WHERE t.id = ?1", columns);
-  c = readers_take(&store->readers);
-  query_begin(&q, c, sql.text);
-  query_bind_text(&q, 1, id);
-  is_found = query_row(&q);
-  if (is_found)
-    read_row(out, &q);
-  result = query_end(&q, e);
-  readers_give(&store->readers, c);
+  result = history_get(out, store, &history, id, e);
   if (result != ERR_OK)
     store_scorecard_fini(out);
-  else if (!is_found)
-    return error_set(e, ERR_NOT_FOUND, "", "there is no scorecard %s", id);
   return result;
 }
 
 enum err store_scorecard_document(struct store *store, char **document, size_t *length, const char *id, struct error *e)
 {
-  struct connection *c;
   struct query q;
   enum err result;
   store_assert(store);
@@ -147,15 +134,13 @@ enum err store_scorecard_document(struct store *store, char **document, size_t *
   *length = 0;
   if (recent_get(&store->recent, document, length, id))
     return ERR_OK;
-  c = readers_take(&store->readers);
-  query_begin(&q, c, "SELECT document FROM scorecard WHERE id = ?1");
+  read_begin(&q, store, "SELECT document FROM scorecard WHERE id = ?1");
   query_bind_text(&q, 1, id);
   if (query_row(&q)) {
     *document = query_text(&q, 0);
     *length = query_bytes(&q, 0);
   }
-  result = query_end(&q, e);
-  readers_give(&store->readers, c);
+  result = read_end(&q, store, e);
   if (result == ERR_OK && *document == NULL)
     return error_set(e, ERR_NOT_FOUND, "", "there is no scorecard %s", id);
   if (result == ERR_OK)
@@ -163,41 +148,12 @@ enum err store_scorecard_document(struct store *store, char **document, size_t *
   return result;
 }
 
-static void read_page(struct store_scorecards *out, struct query *q, size_t limit)
-{
-  while (query_row(q)) {
-    struct store_scorecard *rows;
-    if (out->count == limit) {
-      out->has_more = true;
-      return;
-    }
-    rows = rows_grow(out->rows, out->count, sizeof *rows);
-    if (rows == NULL) {
-      query_out_of_memory(q);
-      return;
-    }
-    out->rows = rows;
-    read_row(&rows[out->count++], q);
-  }
-}
-
 enum err store_scorecard_list(struct store *store, struct store_scorecards *out,
                               const struct store_history_filter *filter, const struct store_page *page, struct error *e)
 {
-  struct sql_text sql;
-  struct history_bounds bounds;
-  struct connection *c;
-  struct query q;
-  enum err result;
-  store_assert(store);
-  *out = (struct store_scorecards){0};
-  history_sql(&sql, HISTORY_SCORECARD, columns, filter, page);
-  c = readers_take(&store->readers);
-  query_begin(&q, c, sql.text);
-  history_bind(&q, &bounds, HISTORY_SCORECARD, filter, page);
-  read_page(out, &q, page->limit);
-  result = query_end(&q, e);
-  readers_give(&store->readers, c);
+  struct rows rows;
+  const enum err result = history_list(&rows, store, &history, filter, page, e);
+  *out = (struct store_scorecards){rows.at, rows.count, rows.has_more};
   if (result != ERR_OK)
     store_scorecards_fini(out);
   return result;
@@ -207,18 +163,15 @@ enum err store_evaluation_scorecards(struct store *store, struct store_scorecard
                                      struct error *e)
 {
   struct sql_text sql = {.length = 0};
-  struct connection *c;
+  struct rows rows;
   struct query q;
   enum err result;
-  store_assert(store);
-  *out = (struct store_scorecards){0};
   sql_append(&sql, "SELECT %s FROM scorecard AS t WHERE t.evaluation = ?1 ORDER BY t.ordinal", columns);
-  c = readers_take(&store->readers);
-  query_begin(&q, c, sql.text);
+  read_begin(&q, store, sql.text);
   query_bind_text(&q, 1, evaluation);
-  read_page(out, &q, SIZE_MAX);
-  result = query_end(&q, e);
-  readers_give(&store->readers, c);
+  rows = query_rows(&q, SIZE_MAX, history.row_size, read_row);
+  result = read_end(&q, store, e);
+  *out = (struct store_scorecards){rows.at, rows.count, rows.has_more};
   if (result != ERR_OK)
     store_scorecards_fini(out);
   return result;

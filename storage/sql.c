@@ -260,3 +260,24 @@ void *rows_grow(void *rows, size_t count, size_t row_size)
     return rows;
   return reallocarray(rows, count == 0 ? 8 : count * 2, row_size);
 }
+
+struct rows query_rows(struct query *q, size_t limit, size_t row_size, row_read *read)
+{
+  struct rows rows = {.at = NULL};
+  while (query_row(q)) {
+    void *grown;
+    if (rows.count == limit) {
+      rows.has_more = true;
+      break;
+    }
+    grown = rows_grow(rows.at, rows.count, row_size);
+    if (grown == NULL) {
+      query_out_of_memory(q);
+      break;
+    }
+    rows.at = grown;
+    read((unsigned char *)rows.at + rows.count * row_size, q);
+    rows.count++;
+  }
+  return rows;
+}

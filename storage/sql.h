@@ -77,4 +77,15 @@ enum err query_run(struct query *q, struct error *e) MUST_CHECK;
    Sizes double from 8. */
 void *rows_grow(void *rows, size_t count, size_t row_size);
 
+/* The rows of one type as they leave a query. `at` is malloc'ed; NULL without rows. */
+struct rows {
+  void *at;
+  size_t count;
+  bool has_more;
+};
+/* Fills one row from the columns of the current result. */
+typedef void row_read(void *row, struct query *q);
+/* Steps to the end, or until a row more than `limit` tells that there are more. */
+struct rows query_rows(struct query *q, size_t limit, size_t row_size, row_read *read);
+
 #endif

@@ -110,6 +110,9 @@ struct store {
 };
 
 void store_assert(const struct store *store);
+/* A query on one of the readers, which it holds until read_end. */
+void read_begin(struct query *q, struct store *store, const char *sql);
+enum err read_end(struct query *q, struct store *store, struct error *e) MUST_CHECK;
 /* error NULL: the duty works. */
 void store_note(struct store *store, enum store_duty duty, const struct error *error);
 bool store_is_failing(struct store *store);
@@ -131,5 +134,20 @@ struct history_bounds {
 };
 void history_bind(struct query *q, struct history_bounds *bounds, enum history_table table,
                   const struct store_history_filter *filter, const struct store_page *page);
+
+/* How the rows of one of the tables are read. */
+struct history_rows {
+  enum history_table table;
+  const char *columns; /* of the table as t */
+  size_t row_size;
+  row_read *read;
+};
+/* The row of an id, read into a zeroed `row`. ERR_NOT_FOUND; after any error the caller releases what was read. */
+enum err history_get(void *row, struct store *store, const struct history_rows *from, const char *id,
+                     struct error *e) MUST_CHECK;
+/* A page of rows; after an error too the caller releases what was read. */
+enum err history_list(struct rows *out, struct store *store, const struct history_rows *from,
+                      const struct store_history_filter *filter, const struct store_page *page,
+                      struct error *e) MUST_CHECK;
 
 #endif

@@ -54,41 +54,31 @@ enum err store_token_revoke(struct store_tx *tx, const char *name, int64_t now_m
   return result;
 }
 
-static void read_all(struct store_tokens *out, struct query *q)
+static void read_row(void *to, struct query *q)
 {
-  while (query_row(q)) {
-    struct store_token *rows = rows_grow(out->rows, out->count, sizeof *rows);
-    if (rows == NULL) {
-      query_out_of_memory(q);
-      return;
-    }
-    out->rows = rows;
-    rows[out->count++] = (struct store_token){
-        .id = query_text(q, 0),
-        .name = query_text(q, 1),
-        .scope = query_text(q, 2),
-        .salt = query_text(q, 3),
-        .hash = query_text(q, 4),
-        .created_at_ms = query_int(q, 5),
-        .revoked_at_ms = query_int(q, 6),
-    };
-  }
+  struct store_token *row = to;
+  *row = (struct store_token){
+      .id = query_text(q, 0),
+      .name = query_text(q, 1),
+      .scope = query_text(q, 2),
+      .salt = query_text(q, 3),
+      .hash = query_text(q, 4),
+      .created_at_ms = query_int(q, 5),
+      .revoked_at_ms = query_int(q, 6),
+  };
 }
 
 enum err store_token_list(struct store *store, struct store_tokens *out, struct error *e)
 {
-  struct connection *c;
+  struct rows rows;
   struct query q;
   enum err result;
-  store_assert(store);
-  *out = (struct store_tokens){0};
-  c = readers_take(&store->readers);
-  query_begin(&q, c,
-              "SELECT id, name, scope, salt, hash, created_at_ms, revoked_at_ms FROM token "
-              "ORDER BY created_at_ms, id");
-  read_all(out, &q);
-  result = query_end(&q, e);
-  readers_give(&store->readers, c);
+  read_begin(&q, store,
+             "SELECT id, name, scope, salt, hash, created_at_ms, revoked_at_ms FROM token "
+             "ORDER BY created_at_ms, id");
+  rows = query_rows(&q, SIZE_MAX, sizeof *out->rows, read_row);
+  result = read_end(&q, store, e);
+  *out = (struct store_tokens){rows.at, rows.count};
   if (result != ERR_OK)
     store_tokens_fini(out);
   return result;

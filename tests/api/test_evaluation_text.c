@@ -6,6 +6,7 @@
 
 #include "api/api.h"
 #include "api/evaluation.h"
+#include "tests/lib/suite.h"
 
 static const char document_text[] =
     "{\"id\":\"e\",\"created_at\":\"2026-11-30T12:00:00.000Z\",\"workload\":\"support-chat\",\"model\":\"llama-3.1-"
@@ -166,11 +167,5 @@ static Suite *text_suite(void)
 
 int main(void)
 {
-  SRunner *runner = srunner_create(text_suite());
-  int ran, failed;
-  srunner_run_all(runner, CK_ENV);
-  ran = srunner_ntests_run(runner);
-  failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return ran > 0 && failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return suite_run(text_suite());
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "tests/lib/suite.h"
 
 static int64_t fixed_time(void *cls)
 {
@@ -113,11 +114,5 @@ static Suite *offline_suite(void)
 
 int main(void)
 {
-  SRunner *runner = srunner_create(offline_suite());
-  int ran, failed;
-  srunner_run_all(runner, CK_ENV);
-  ran = srunner_ntests_run(runner);
-  failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return ran > 0 && failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return suite_run(offline_suite());
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/evaluation.h"
+#include "tests/lib/suite.h"
 
 /* ---- A small catalogue ------------------------------------------------------------------------------------------------ */
 
@@ -485,11 +486,5 @@ static Suite *sketch_suite(void)
 
 int main(void)
 {
-  SRunner *runner = srunner_create(sketch_suite());
-  int ran, failed;
-  srunner_run_all(runner, CK_ENV);
-  ran = srunner_ntests_run(runner);
-  failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return ran > 0 && failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return suite_run(sketch_suite());
 }

@@ -13,6 +13,7 @@
 #include "core/preset.h"
 #include "core/step.h"
 #include "core/units.h"
+#include "tests/lib/suite.h"
 
 #define FIXTURE_COUNT(array) (sizeof(array) / sizeof(array)[0])
 
@@ -280,16 +281,9 @@ static inline unsigned fixture_random_index(uint64_t *state, size_t count)
 static inline int fixture_run(const char *name, TCase *tcase)
 {
   Suite *suite = suite_create(name);
-  SRunner *runner;
-  int ran, failed;
   tcase_set_timeout(tcase, 120);
   suite_add_tcase(suite, tcase);
-  runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  ran = srunner_ntests_run(runner);
-  failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return ran > 0 && failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return suite_run(suite);
 }
 
 #endif

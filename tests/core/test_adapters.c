@@ -46,7 +46,7 @@ START_TEST(products_by_hand)
   plant_build(&p, "llama-3.1-8b", 1, 4, 16);
   op = adapters_of(&p, &decode);
   assert_close(op.flops, 2 * 8 * 16 * 81920.0, 1e-12);
-  assert_close(op.weight_bytes, 4 * 2 * 16 * 81920.0, 1e-12);                /* four of the eight sequences' adapters */
+  assert_close(op.weight_bytes, 4 * 2 * 16 * 81920.0, 1e-12); /* four of the eight sequences' adapters */
   assert_close(op.floor_s, 8 * p.engine.device.linear[PRECISION_BF16].t0_s, 1e-12); /* two a linear layer */
   op = adapters_of(&p, &prompt);
   assert_close(op.flops, 2 * 512 * 16 * 81920.0, 1e-12);
@@ -70,7 +70,7 @@ START_TEST(ranks_hold_one_side_whole)
 END_TEST
 
 /* Latent attention: down-projections, query up-projection, the absorbed one and the output take adapters. One rank:
-   queries 7168·1536 + 512 + 64 …: (7168 + 2112) + (1536 + 24576) + (512 + 32768) + (16384 + 7168), feed-forward of a dense
+   (7168 + 2112) + (1536 + 24576) + (512 + 32768) + (16384 + 7168), feed-forward of a dense
    layer: 2·7168 + 36864 + 18432 + 7168. */
 START_TEST(latent_attention_takes_adapters_too)
 {

@@ -67,7 +67,7 @@ static void assert_adds_up(void)
   assert_close(sum_of(&x.prefill), card.prefill.time_s, 1e-12);
   assert_close(sum_of(&x.decode), card.decode.time_s, 1e-12);
   assert_close(x.parts.server_s + x.parts.slot_wait_s + x.parts.step_wait_s + x.parts.prompt_wait_s +
-                   x.parts.prefill_s + x.parts.host_s,
+                   x.parts.prefill_s + x.parts.host_s + x.parts.transfer_s,
                card.latency.ttft_s.p50, 1e-12);
 }
 
@@ -293,6 +293,27 @@ START_TEST(a_small_arena_is_a_limit)
 }
 END_TEST
 
+/* Adapters and hand-off are operators, a draft model is one sum, a transfer a part of TTFT. */
+START_TEST(options_add_up)
+{
+  workload.serving.tensor_parallel = 1;
+  workload.serving.pipeline_parallel = 2;
+  workload.serving.cuda_graphs = 0;
+  workload.serving.speculative_draft_tokens = 3;
+  workload.serving.speculative_acceptance_ratio = 0.6;
+  workload.serving.prefill_replicas = workload.serving.decode_replicas = 2;
+  workload.constraints.power_cap_w = 400;
+  workload.adapter_count = 4;
+  workload.adapter_rank = 16;
+  run();
+  ck_assert_double_gt(row_of(&x.decode, "adapters")->scaled_s, 0);
+  ck_assert_double_gt(row_of(&x.decode, "hand-off between stages")->scaled_s, 0);
+  ck_assert_double_gt(x.decode.time.draft_s, 0);
+  ck_assert_double_gt(x.parts.transfer_s, 0);
+  assert_adds_up();
+}
+END_TEST
+
 int main(void)
 {
   TCase *tcase = tcase_create("explain");
@@ -309,6 +330,7 @@ int main(void)
   tcase_add_test(tcase, users_beyond_the_batch_wait_for_a_place);
   tcase_add_test(tcase, prices_make_the_cost);
   tcase_add_test(tcase, bands_follow_the_load);
+  tcase_add_test(tcase, options_add_up);
   tcase_add_test(tcase, a_small_arena_is_a_limit);
   return fixture_run("explain", tcase);
 }

@@ -1,10 +1,10 @@
 /* Length distributions against hand-derived values, and the faults that take more than one field. */
 #include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/workload.h"
+#include "tests/lib/suite.h"
 
 START_TEST(fixed_length_is_its_mean_and_every_quantile)
 {
@@ -227,11 +227,5 @@ static Suite *workload_suite(void)
 
 int main(void)
 {
-  SRunner *runner = srunner_create(workload_suite());
-  int ran, failed;
-  srunner_run_all(runner, CK_ENV);
-  ran = srunner_ntests_run(runner);
-  failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return ran > 0 && failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return suite_run(workload_suite());
 }
