@@ -29,6 +29,7 @@ void scorecard_clear(struct scorecard *card)
   card->limits = (struct scorecard_limits){nothing, nothing, nothing, LIMIT_NONE};
   clear_cost(&card->cost);
   card->uncertainty = (struct scorecard_uncertainty){{nothing, nothing}, {nothing, nothing}, {nothing, nothing}, NULL};
+  card->sensitivity = (struct scorecard_sensitivity){nothing, nothing, nothing, nothing};
 }
 
 void scorecard_add_finding(struct scorecard *card, const char *code, enum severity severity, const char *message,

@@ -343,7 +343,6 @@ static enum err run(struct evaluation *evaluation, enum fit_depth depth, size_t 
   const struct evaluation_options options = {.label = "nightly",
                                              .depth = depth,
                                              .depth_is_given = true,
-                                             .depth_is_given = true,
                                              .now_ms = 1796040000123,
                                              .arena_bytes = arena_bytes,
                                              .deps = &deps};
