@@ -20,15 +20,11 @@ const char *accuracy_metric_name(enum accuracy_metric metric)
   return names[metric];
 }
 
+/* clang-format off */
 #define COLUMNS(X)                                                                                                     \
-  X(id)                                                                                                                \
-  X(model)                                                                                                             \
-  X(hw)                                                                                                                \
-  X(n_gpus)                                                                                                            \
-  X(tp)                                                                                                                \
-  X(pp)                                                                                                                \
-  X(ep) X(attention_dp) X(weight_precision) X(kv_precision) X(isl) X(osl) X(length_scale) X(concurrency_or_batch)      \
-      X(arrival) X(metric) X(value) X(runtime) X(runtime_version) X(date)
+  X(id) X(model) X(hw) X(n_gpus) X(tp) X(pp) X(ep) X(attention_dp) X(weight_precision) X(kv_precision) X(isl) X(osl)    \
+  X(length_scale) X(concurrency_or_batch) X(arrival) X(metric) X(value) X(runtime) X(runtime_version) X(date)
+/* clang-format on */
 
 struct columns {
 #define COLUMN(name) size_t name;
