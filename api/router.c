@@ -83,7 +83,7 @@ void router_match(struct route_match *out, const struct route *routes, size_t co
       out->route = NULL;
       memcpy(out->params, params, sizeof params);
     }
-    if (strcmp(routes[i].pattern, out->pattern) == 0 && strcmp(routes[i].method, wanted) == 0)
+    if (out->pattern != NULL && strcmp(routes[i].pattern, out->pattern) == 0 && strcmp(routes[i].method, wanted) == 0)
       out->route = &routes[i];
   }
   if (out->pattern != NULL && out->route == NULL)

@@ -64,7 +64,11 @@ static const struct hardware_price *choose_quote(const struct hardware *hardware
     double difference;
     if (!is_wanted(quote, constraints))
       continue;
-    difference = best == NULL ? -1 : distance(quote, wants_cheapest, median) - distance(best, wants_cheapest, median);
+    if (best == NULL) {
+      best = quote;
+      continue;
+    }
+    difference = distance(quote, wants_cheapest, median) - distance(best, wants_cheapest, median);
     if (difference < 0 || (difference <= 0 && quote->accelerators < best->accelerators))
       best = quote;
   }

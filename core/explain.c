@@ -240,19 +240,15 @@ static bool explain_prefill(struct explanation *out, struct arena *arena)
   const struct engine *engine = &out->candidate.engine;
   const double alone = 1;
   struct breakdown b;
-  double chunk, left;
   phase->tokens = out->input.prompt_tokens;
   phase->past_tokens = out->input.cached_tokens;
   phase->chunks = out->candidate.state.prompt.chunks;
   phase->time = out->candidate.state.prompt.profile;
   if (!begin(&b, phase, engine, arena))
     return false;
-  chunk = step_chunk_tokens(engine, phase->tokens);
-  left = phase->tokens;
-  while (left > 0) {
-    const struct step_shape shape = step_chunk_shape(phase->tokens, phase->past_tokens, left, chunk);
+  for (unsigned i = 0; i < phase->chunks; i++) {
+    const struct step_shape shape = step_chunk_shape(engine, phase->tokens, phase->past_tokens, i);
     add_step(&b, &shape);
-    left -= chunk;
   }
   add_costs(phase, engine, alone);
   finish(phase);

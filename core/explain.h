@@ -31,7 +31,7 @@ struct explain_phase {
   double past_tokens;    /* prefill: found in the prefix cache */
   double batch;          /* decode: sequences in the step that a request sees */
   double context_tokens; /* decode: mean of those sequences */
-  double chunks;         /* steps; 1 for decode */
+  unsigned chunks;       /* steps; 1 for decode */
   struct explain_operator *operators;
   size_t operator_count;
   struct explain_fixed fixed[EXPLAIN_FIXED_MAX];

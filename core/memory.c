@@ -7,6 +7,7 @@
 #include "core/units.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- the pool by each engine's rule (MEMORY §3-4) ---- */
 
@@ -90,6 +91,7 @@ void memory_plan_of(struct memory_plan *out, const struct memory_case *c)
   const double block = c->preset->kv_block_tokens;
   memory_by_kind layers;
   memory_layer_weights(layers, c);
+  memset(out, 0, sizeof *out);
   for (unsigned i = 0; i < c->layout->pipeline_parallel; i++) {
     const struct memory_stage stage = memory_stage_of(c->model, c->layout, counts_head(c), i);
     struct memory_plan plan;
@@ -154,8 +156,8 @@ unsigned memory_min_gpus(struct layout *layout, const struct model *model, const
   const size_t count = parallel_tensor_degrees(degrees, 64, model, hardware);
   unsigned best = 0;
   for (size_t i = 0; i < count; i++) {
-    const unsigned most_gpus = best != 0 ? best : 1024;
-    const unsigned most_stages = (unsigned)fmin(most_gpus / degrees[i], model->layer_count);
+    const unsigned whole_stages = (best != 0 ? best : 1024) / degrees[i];
+    const unsigned most_stages = whole_stages < model->layer_count ? whole_stages : model->layer_count;
     const unsigned stages = fewest_stages(&c, degrees[i], most_stages, tokens);
     if (stages == 0 || (best != 0 && stages * degrees[i] > best))
       continue;

@@ -68,7 +68,7 @@ double memory_stage_token_bytes(const struct model *model, const struct layout *
                                 const struct model_precision *precision, const struct preset *preset,
                                 const struct memory_stage *stage)
 {
-  memory_by_kind token;
+  memory_by_kind token = {0};
   double bytes = 0;
   for (unsigned kind = 0; kind < model->layer_kind_count; kind++)
     token[kind] = layer_token_bytes(&model->layers[kind].attention, layout, precision, preset);
@@ -213,7 +213,7 @@ static double layerwise_bytes(const struct model *model, const struct layout *la
                               const struct memory_stage *stage, double tokens)
 {
   const double block = preset->kv_block_tokens;
-  memory_by_kind held;
+  memory_by_kind held = {0};
   double bytes = 0;
   for (unsigned kind = 0; kind < model->layer_kind_count; kind++) {
     const struct attention *a = &model->layers[kind].attention;

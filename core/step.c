@@ -227,15 +227,22 @@ static void accumulate(struct step_time *sum, const struct step_time *part)
 }
 
 /* Whole prompts go in one step when the engine does not chunk. */
-double step_chunk_tokens(const struct engine *engine, double prompt_tokens)
+static double chunk_tokens(const struct engine *engine, double prompt_tokens)
 {
   return engine->preset.has_chunked_prefill ? fmin(prompt_tokens, engine->preset.max_batched_tokens) : prompt_tokens;
 }
 
-struct step_shape step_chunk_shape(double prompt_tokens, double past_tokens, double left, double chunk)
+unsigned step_prompt_chunks(const struct engine *engine, double prompt_tokens)
 {
-  const struct step_shape shape = {.prefill_tokens = fmin(left, chunk),
-                                   .prefill_past_tokens = past_tokens + prompt_tokens - left,
+  return prompt_tokens > 0 ? (unsigned)ceil(prompt_tokens / chunk_tokens(engine, prompt_tokens)) : 0;
+}
+
+struct step_shape step_chunk_shape(const struct engine *engine, double prompt_tokens, double past_tokens,
+                                   unsigned index)
+{
+  const double chunk = chunk_tokens(engine, prompt_tokens);
+  const struct step_shape shape = {.prefill_tokens = fmin(chunk, prompt_tokens - index * chunk),
+                                   .prefill_past_tokens = past_tokens + index * chunk,
                                    .prefill_sequences = 1};
   return shape;
 }
@@ -248,11 +255,6 @@ double step_prompt_host_s(const struct engine *engine, double chunks)
   else if (engine->preset.memory_rule == MEMORY_RULE_SGLANG)
     layer_us = engine->constants.prefill_layer_sglang_us;
   return engine->preset.has_compiled_prefill ? 0 : layer_us * US * engine->model->layer_count * chunks;
-}
-
-double step_prompt_chunks(const struct engine *engine, double prompt_tokens)
-{
-  return fmax(1, ceil(prompt_tokens / step_chunk_tokens(engine, prompt_tokens)));
 }
 
 double step_server_s(const struct engine *engine, double prompt_tokens)
@@ -281,12 +283,12 @@ static double experts_added_s(const struct engine *engine, const struct step_tim
 double step_prompt_added_s(const struct engine *engine, const struct step_time *decode, double prompt_tokens,
                            double past_tokens, double batch, double context_tokens)
 {
-  const double chunk = step_chunk_tokens(engine, prompt_tokens);
+  const unsigned chunks = step_prompt_chunks(engine, prompt_tokens);
   const double parts = engine->layout.attention_data_parallel * engine->layout.pipeline_parallel;
   double added_s = 0;
   struct step_time step;
-  for (double left = prompt_tokens; left > 0; left -= chunk) {
-    struct step_shape shape = step_chunk_shape(prompt_tokens, past_tokens, left, chunk);
+  for (unsigned i = 0; i < chunks; i++) {
+    struct step_shape shape = step_chunk_shape(engine, prompt_tokens, past_tokens, i);
     shape.decode_sequences = rank_sequences(engine, batch);
     shape.draft_tokens = engine->drafter.draft_tokens;
     shape.decode_context_tokens = context_tokens;
@@ -300,16 +302,15 @@ double step_prompt_added_s(const struct engine *engine, const struct step_time *
 void step_prompt(struct prompt_time *out, const struct engine *engine, double prompt_tokens, double past_tokens,
                  double batch, double context_tokens)
 {
-  const double chunk = step_chunk_tokens(engine, prompt_tokens);
   struct step_time decode, step;
   memset(out, 0, sizeof *out);
   step_decode(&decode, engine, batch, context_tokens);
   out->added_s = step_prompt_added_s(engine, &decode, prompt_tokens, past_tokens, batch, context_tokens);
-  for (double left = prompt_tokens; left > 0; left -= chunk) {
-    const struct step_shape shape = step_chunk_shape(prompt_tokens, past_tokens, left, chunk);
+  out->chunks = step_prompt_chunks(engine, prompt_tokens);
+  for (unsigned i = 0; i < out->chunks; i++) {
+    const struct step_shape shape = step_chunk_shape(engine, prompt_tokens, past_tokens, i);
     step_chunk(&step, engine, &shape, 1);
     accumulate(&out->profile, &step);
-    out->chunks++;
   }
   out->alone_s = out->profile.seconds;
 }

@@ -78,15 +78,16 @@ void step_decode(struct step_time *out, const struct engine *engine, double batc
    carry `batch` decodes anyway (weights are read once): P of STEPMODEL §4, per stage. */
 struct prompt_time {
   double added_s, alone_s;
-  double chunks;            /* steps that carry a part of it */
+  unsigned chunks;          /* steps that carry a part of it */
   struct step_time profile; /* sum over the chunks alone, for bounds and utilisation */
 };
 void step_prompt(struct prompt_time *out, const struct engine *engine, double prompt_tokens, double past_tokens,
                  double batch, double context_tokens);
 
-/* The prompt's chunks: their size, and the one that starts when `left` tokens are still to be computed. */
-double step_chunk_tokens(const struct engine *engine, double prompt_tokens);
-struct step_shape step_chunk_shape(double prompt_tokens, double past_tokens, double left, double chunk);
+/* The prompt's chunks: how many steps it is spread over, and the shape of one of them, from 0. */
+unsigned step_prompt_chunks(const struct engine *engine, double prompt_tokens);
+struct step_shape step_chunk_shape(const struct engine *engine, double prompt_tokens, double past_tokens,
+                                   unsigned index);
 
 /* A step that carries prompts, and decodes where the shape has some; a draft model's pass over the prompts is in it, its
    drafting is not. */
@@ -99,9 +100,6 @@ double step_server_s(const struct engine *engine, double prompt_tokens);
    graphs, which all prompts of one step share. `chunks` steps carry it; `batch` sequences with `output_tokens` each run. */
 double step_prompt_stall_s(const struct engine *engine, double added_s, double chunks, double prompt_tokens,
                            double batch, double output_tokens);
-
-/* Steps that a prompt is spread over. */
-double step_prompt_chunks(const struct engine *engine, double prompt_tokens);
 
 /* Host cost of the steps that carry a prompt (no graph is captured for them): in the time to the first token alone. */
 double step_prompt_host_s(const struct engine *engine, double chunks);
