@@ -143,7 +143,7 @@ static bool is_json_type(const char *type)
   return length > 17 && strncasecmp(type, "application/", 12) == 0 && strncasecmp(type + length - 5, "+json", 5) == 0;
 }
 
-/* Parses the body where the route takes one. False: `out` holds the refusal. */
+/* Parses the body where the route takes one in JSON. False: `out` holds the refusal. */
 static bool take_body(struct api_call *call, struct api_response *out, struct error *e)
 {
   const struct api_request *request = call->request;
@@ -159,7 +159,7 @@ static bool take_body(struct api_call *call, struct api_response *out, struct er
   }
   if (request->body_len == 0 && (flags & ROUTE_BODY_OPTIONAL) != 0)
     return true;
-  if (request->body_len > 0 && type != NULL && !is_json_type(type)) {
+  if (request->body_len > 0 && type != NULL && (flags & ROUTE_BODY_TRACE) == 0 && !is_json_type(type)) {
     api_problem(out, 415, "unsupported-media-type", request->request_id, request->path,
                 "the body must be application/json");
     return false;
@@ -169,6 +169,8 @@ static bool take_body(struct api_call *call, struct api_response *out, struct er
                 "the body must be sent without Content-Encoding");
     return false;
   }
+  if ((flags & ROUTE_BODY_TRACE) != 0)
+    return true;
   code = read_json(&call->body, request->body, request->body_len, &line, &column, e);
   if (code == ERR_INVALID)
     api_problem(out, 400, "malformed-body", request->request_id, request->path, "%s", e->message);

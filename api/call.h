@@ -25,7 +25,8 @@ enum route_flags {
   ROUTE_WORKER = 1, /* writes or computes: runs on a worker */
   ROUTE_BODY = 2,   /* takes a JSON body */
   ROUTE_BODY_OPTIONAL = 4,
-  ROUTE_IDEMPOTENT_KEY = 8 /* honours Idempotency-Key (POST) */
+  ROUTE_IDEMPOTENT_KEY = 8, /* honours Idempotency-Key (POST) */
+  ROUTE_BODY_TRACE = 16     /* with ROUTE_BODY: a recording in lines, which the handler reads; up to 64 MiB */
 };
 
 struct route {

@@ -276,18 +276,16 @@ static enum err row_tag(char tag[ETAG_SIZE], const struct document_kind *kind, c
   return ERR_OK;
 }
 
-/* tag NULL: nothing is stored. */
-static enum err compare_tag(const struct api_call *call, const struct document_kind *kind, const char *tag,
-                            struct error *e)
+enum err document_compare_tag(const struct api_call *call, const char *noun, const char *tag, struct error *e)
 {
   const char *match = request_header(call, "If-Match"), *none_match = request_header(call, "If-None-Match");
   const char *name = call->params[0];
   if (match != NULL && tag == NULL)
-    return error_set(e, ERR_PRECONDITION, "", "If-Match: no %s \"%s\" is stored", kind->noun, name);
+    return error_set(e, ERR_PRECONDITION, "", "If-Match: no %s \"%s\" is stored", noun, name);
   if (match != NULL && !etag_matches(match, tag))
-    return error_set(e, ERR_PRECONDITION, "", "If-Match: the %s \"%s\" has changed", kind->noun, name);
+    return error_set(e, ERR_PRECONDITION, "", "If-Match: the %s \"%s\" has changed", noun, name);
   if (none_match != NULL && tag != NULL && etag_matches(none_match, tag))
-    return error_set(e, ERR_PRECONDITION, "", "If-None-Match: the %s \"%s\" is already stored", kind->noun, name);
+    return error_set(e, ERR_PRECONDITION, "", "If-None-Match: the %s \"%s\" is already stored", noun, name);
   return ERR_OK;
 }
 
@@ -306,7 +304,7 @@ static enum err check_conditions(int *expected, const struct api_call *call, con
   if (code == ERR_OK && row.revision > 0)
     code = row_tag(tag, kind, &row, e);
   if (code == ERR_OK)
-    code = compare_tag(call, kind, row.revision > 0 ? tag : NULL, e);
+    code = document_compare_tag(call, kind->noun, row.revision > 0 ? tag : NULL, e);
   *expected = row.revision;
   store_document_fini(&row);
   return code;

@@ -21,6 +21,11 @@ json_t *document_strip(const struct document_kind *kind, const json_t *body);
 /* The name given in the body, when there is one, must be that of the path. */
 void document_check_name(const struct api_call *call, const struct document_kind *kind);
 
+/* ERR_PRECONDITION when If-Match or If-None-Match does not hold for what is stored under the name of the path; tag NULL:
+   nothing is. */
+enum err document_compare_tag(const struct api_call *call, const char *noun, const char *tag,
+                              struct error *e) MUST_CHECK;
+
 /* The row for a put: canonical source, answered document, digest of alias and answer. Strings are owned (store_document_fini). */
 enum err document_row(struct store_document *out, const char *name, const char *alias, const json_t *source,
                       const json_t *document, int64_t now_ms, struct error *e) MUST_CHECK;

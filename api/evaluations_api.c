@@ -6,6 +6,7 @@
 #include "api/handlers.h"
 #include "api/history.h"
 #include "api/read.h"
+#include "api/trace.h"
 #include "api/write.h"
 
 #define LABEL_MAX 64
@@ -107,9 +108,10 @@ enum err evaluations_post(struct api_call *call, struct api_response *out, struc
     return rc;
   read_options(&options, call);
   sketch_read(&sketch, snapshot, call->body, "", call->faults);
-  if (call->faults->count > 0)
+  rc = trace_check_sketch(call, &sketch, "", e);
+  if (rc == ERR_OK && call->faults->count > 0)
     rc = error_set(e, ERR_INVALID, "", "the sketch is not valid");
-  else
+  else if (rc == ERR_OK)
     rc = evaluate(call, out, &sketch, &options, format, e);
   sketch_fini(&sketch);
   catalogue_release(call_catalogue(call), snapshot);

@@ -28,6 +28,13 @@ api_handler profiles_delete;
 api_handler profiles_revisions_list;
 api_handler profiles_revisions_get;
 
+/* traces_api.c */
+api_handler traces_list;
+api_handler traces_get;
+api_handler traces_put;
+api_handler traces_delete;
+api_handler traces_requests_list;
+
 /* workloads_api.c */
 api_handler workloads_list;
 api_handler workloads_get;

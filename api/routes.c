@@ -13,6 +13,8 @@ static const char *const scorecard_keys[] = {"workload", "model",       "profile
                                              "stack",    "context.ref", "since",   "until",   "latest",
                                              PAGED,      "order",       "format",  NULL};
 
+static const char *const request_keys[] = {"limit", "cursor", "format", NULL};
+
 #define WRITES (ROUTE_WORKER | ROUTE_BODY)
 
 const struct route api_routes[] = {
@@ -54,6 +56,14 @@ const struct route api_routes[] = {
      "All revisions of a hardware profile, newest first.", revision_keys},
     {"GET", "/v1/profiles/{name}/revisions/{n}", profiles_revisions_get, SCOPE_READ, 0,
      "One revision of a hardware profile.", NULL},
+    {"GET", "/v1/traces", traces_list, SCOPE_READ, ROUTE_WORKER, "Stored traces with their statistics.", page_keys},
+    {"GET", "/v1/traces/{name}", traces_get, SCOPE_READ, 0, "The statistics of a trace.", NULL},
+    {"PUT", "/v1/traces/{name}", traces_put, SCOPE_REVIEW, WRITES | ROUTE_BODY_TRACE,
+     "Create or replace a trace, from CSV or JSON lines.", NULL},
+    {"DELETE", "/v1/traces/{name}", traces_delete, SCOPE_REVIEW, ROUTE_WORKER,
+     "Delete a trace that no history refers to.", NULL},
+    {"GET", "/v1/traces/{name}/requests", traces_requests_list, SCOPE_READ, ROUTE_WORKER,
+     "The requests of a trace in the order of their arrival.", request_keys},
     {"GET", "/v1/tokens", tokens_list, SCOPE_ADMIN, ROUTE_WORKER, "Tokens, newest first; their secrets are not kept.",
      page_keys},
     {"POST", "/v1/tokens", tokens_post, SCOPE_ADMIN, WRITES,

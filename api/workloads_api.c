@@ -5,6 +5,7 @@
 #include "api/evaluation.h"
 #include "api/handlers.h"
 #include "api/read.h"
+#include "api/trace.h"
 #include "api/write.h"
 
 static const char *const reevaluations[] = {"daily", "never", NULL};
@@ -22,9 +23,10 @@ static enum err check_sketch(struct api_call *call, const json_t *body, struct e
   if (call->faults->count == before && strcmp(sketch.workload.name, call->params[0]) != 0)
     faults_add(call->faults, FAULT_CONFLICT, "/sketch/workload", call->params[0],
                "is \"%s\", but the path names \"%s\"", sketch.workload.name, call->params[0]);
+  code = trace_check_sketch(call, &sketch, "/sketch", e);
   sketch_fini(&sketch);
   catalogue_release(call_catalogue(call), snapshot);
-  return ERR_OK;
+  return code;
 }
 
 static json_t *workload_write(const json_t *source, const char *owner, const char *team, int reevaluate)

@@ -49,6 +49,18 @@ static size_t utf8_length(const unsigned char *text)
   return forms[form].length;
 }
 
+bool write_is_utf8(const char *text)
+{
+  const unsigned char *at = (const unsigned char *)text;
+  while (*at != '\0') {
+    const size_t length = utf8_length(at);
+    if (length == 0)
+      return false;
+    at += length;
+  }
+  return true;
+}
+
 json_t *write_text(const char *text)
 {
   json_t *value;

@@ -14,6 +14,7 @@
    NULL only when memory is out. */
 json_t *write_number(double value);
 json_t *write_text(const char *text); /* null for NULL */
+bool write_is_utf8(const char *text);
 
 /* Sorted keys, compact: equal documents give equal text. malloc'ed; NULL when memory is out. */
 char *write_canonical(const json_t *value);

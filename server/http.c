@@ -15,7 +15,8 @@
 #include "server/listener.h"
 
 #define CONNECTION_MEMORY_BYTES (32 * 1024)
-#define DRAIN_GRACE_US 250000 /* a busy client's next request still gets its answer */
+#define BODY_SHARE_BYTES (256 * 1024) /* what every route takes */
+#define DRAIN_GRACE_US 250000         /* a busy client's next request still gets its answer */
 
 /* ---- A request, step by step ---- */
 
@@ -112,6 +113,13 @@ static enum MHD_Result on_complete(struct http_call *call)
   return send_answer(call);
 }
 
+/* A large body gets the time of a body again for each full share of it that has come. */
+static void extend_deadline(struct http_call *call, size_t more)
+{
+  if (call->body_len / BODY_SHARE_BYTES != (call->body_len + more) / BODY_SHARE_BYTES)
+    peers_enter(call->http->peers, call->peer, PEER_BODY, clock_monotonic_us());
+}
+
 static enum MHD_Result on_access(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
                                  const char *version, const char *upload, size_t *upload_bytes, void **context)
 {
@@ -125,6 +133,7 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *connection, c
   case HTTP_BODY:
     if (*upload_bytes == 0)
       return on_complete(call);
+    extend_deadline(call, *upload_bytes);
     http_call_append(call, upload, *upload_bytes);
     *upload_bytes = 0;
     return MHD_YES;

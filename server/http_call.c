@@ -140,7 +140,8 @@ bool http_call_has_body(const struct http_call *call)
   return call->headers.transfer_encoding != NULL || (length != NULL && length[strspn(length, "0")] != '\0');
 }
 
-/* Room for `needed` bytes and a NUL; reserved against the limit that all bodies share. */
+/* Room for `needed` bytes and a NUL, never more than the largest body of the route takes; reserved against the limit that
+   all bodies share. */
 static bool grow(struct http_call *call, size_t needed)
 {
   struct http *http = call->http;
@@ -148,6 +149,8 @@ static bool grow(struct http_call *call, size_t needed)
   char *grown;
   while (capacity <= needed)
     capacity *= 2;
+  if (capacity > call->route.body_max_bytes + 1)
+    capacity = call->route.body_max_bytes + 1;
   more = capacity - call->body_capacity;
   if (atomic_fetch_add(&http->body_bytes, more) + more > http->options.bodies_max_bytes ||
       (grown = realloc(call->body, capacity)) == NULL) {

@@ -106,6 +106,8 @@ void http_guard(struct http_call *call, const char *version)
   if (refuse_shape(call, version) || http_preflight(call))
     return;
   api_route_info(&call->route, call->method, call->path);
+  if (call->route.body_max_bytes >= call->http->options.bodies_max_bytes) /* could never be received: say so at once */
+    call->route.body_max_bytes = call->http->options.bodies_max_bytes - 1;
   if (is_overloaded(call->http)) {
     http_refuse_busy(call, "too many connections are open");
     call->must_close = true;

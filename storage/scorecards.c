@@ -8,7 +8,7 @@ static const char columns[] =
     "t.id, t.evaluation, t.ordinal, t.created_at_ms, t.workload, t.model, t.model_revision, t.profile, "
     "t.profile_revision, t.verdict, t.label, t.stack, t.context_ref, t.sketch_digest, t.core_version, t.gpus, "
     "t.per_successful_request_usd, t.monthly_usd, t.ttft_ms_p50, t.itl_ms_p50, t.e2e_ms_p50, t.output_tokens_per_s, "
-    "t.document";
+    "t.document, t.trace_digest";
 
 void store_scorecard_fini(struct store_scorecard *row)
 {
@@ -24,6 +24,7 @@ void store_scorecard_fini(struct store_scorecard *row)
   free(row->sketch_digest);
   free(row->core_version);
   free(row->document);
+  free(row->trace_digest);
   *row = (struct store_scorecard){0};
 }
 
@@ -62,6 +63,7 @@ static void read_row(void *to, struct query *q)
       .e2e_ms_p50 = query_figure(q, 20),
       .output_tokens_per_s = query_figure(q, 21),
       .document = query_text(q, 22),
+      .trace_digest = query_text(q, 23),
   };
 }
 
@@ -92,6 +94,8 @@ static void bind_row(struct query *q, const struct store_scorecard *row)
   query_bind_figure(q, 21, row->e2e_ms_p50);
   query_bind_figure(q, 22, row->output_tokens_per_s);
   query_bind_text(q, 23, row->document);
+  if (row->trace_digest != NULL && row->trace_digest[0] != '\0') /* NULL without one: it refers to nothing */
+    query_bind_text(q, 24, row->trace_digest);
 }
 
 enum err store_scorecard_insert(struct store_tx *tx, const struct store_scorecard *row, struct error *e)
@@ -103,14 +107,15 @@ enum err store_scorecard_insert(struct store_tx *tx, const struct store_scorecar
       "INSERT INTO scorecard (id, evaluation, ordinal, created_at_ms, workload, model, model_revision, profile, "
       "profile_revision, verdict, label, stack, context_ref, sketch_digest, core_version, gpus, "
       "per_successful_request_usd, monthly_usd, ttft_ms_p50, itl_ms_p50, e2e_ms_p50, output_tokens_per_s, "
-      "document) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, "
-      "?20, ?21, ?22, ?23)");
+      "document, trace_digest) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, "
+      "?18, ?19, "
+      "?20, ?21, ?22, ?23, ?24)");
   bind_row(&q, row);
   result = query_run(&q, e);
   if (result == ERR_CONFLICT)
     return error_set(e, result, "",
-                     "scorecard %s is stored already, or its evaluation, model %s (revision %d) or profile %s "
-                     "(revision %d) is not stored",
+                     "scorecard %s is stored already, or its evaluation, model %s (revision %d), profile %s "
+                     "(revision %d) or trace is not stored",
                      row->id, row->model, row->model_revision, row->profile, row->profile_revision);
   return result;
 }

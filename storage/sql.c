@@ -173,6 +173,13 @@ void query_bind_int(struct query *q, int parameter, int64_t value)
     keep_failure(q, sqlite3_bind_int64(q->statement, parameter, value));
 }
 
+void query_bind_blob(struct query *q, int parameter, const void *bytes, size_t count)
+{
+  static const char nothing[] = ""; /* a null pointer would bind NULL */
+  if (query_is_fine(q))
+    keep_failure(q, sqlite3_bind_blob64(q->statement, parameter, count > 0 ? bytes : nothing, count, SQLITE_STATIC));
+}
+
 void query_bind_figure(struct query *q, int parameter, double value)
 {
   if (!query_is_fine(q))
@@ -211,6 +218,21 @@ char *query_text(struct query *q, int column)
     memcpy(copy, text, length);
   copy[length] = '\0';
   return copy;
+}
+
+const unsigned char *query_blob(size_t *count, struct query *q, int column)
+{
+  const unsigned char *bytes = NULL;
+  *count = 0;
+  if (!query_is_fine(q))
+    return NULL;
+  bytes = sqlite3_column_blob(q->statement, column);
+  *count = (size_t)sqlite3_column_bytes(q->statement, column);
+  if (bytes == NULL && *count > 0) {
+    *count = 0;
+    query_out_of_memory(q);
+  }
+  return bytes;
 }
 
 size_t query_bytes(const struct query *q, int column)

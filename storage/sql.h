@@ -56,12 +56,16 @@ void query_begin(struct query *q, struct connection *c, const char *sql);
 /* Text is borrowed until query_end; NULL counts as "". */
 void query_bind_text(struct query *q, int parameter, const char *text);
 void query_bind_int(struct query *q, int parameter, int64_t value);
+/* Bytes are borrowed until query_end. */
+void query_bind_blob(struct query *q, int parameter, const void *bytes, size_t count);
 /* STORE_FIGURE_ABSENT and anything negative, and NaN, become NULL. */
 void query_bind_figure(struct query *q, int parameter, double value);
 /* Steps: true on a row. */
 bool query_row(struct query *q);
 /* A malloc'ed copy ("" for NULL); NULL after a failure. */
 char *query_text(struct query *q, int column);
+/* The bytes of a BLOB, borrowed until the next step. */
+const unsigned char *query_blob(size_t *count, struct query *q, int column);
 size_t query_bytes(const struct query *q, int column);  /* length of the text that query_text just returned */
 int64_t query_int(const struct query *q, int column);   /* 0 for NULL */
 double query_figure(const struct query *q, int column); /* STORE_FIGURE_ABSENT for NULL */

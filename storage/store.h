@@ -1,4 +1,4 @@
-/* The SQLite store of fitd: catalogue documents with revisions, evaluations, scorecards, tokens, idempotency keys.
+/* The SQLite store of fitd: catalogue documents with revisions, traces, evaluations, scorecards, tokens, idempotency keys.
    Documents are opaque TEXT: the store never parses them; columns exist for what is searched.
 
    Threads: every function may be called from any thread. Reads borrow one of a few read-only connections. All writing
@@ -91,6 +91,56 @@ enum err store_document_revisions(struct store *store, struct store_documents *o
 /* Counts changes of one catalogue in this process; a cache is fresh while the number stands. */
 uint64_t store_catalogue_version(const struct store *store, enum store_catalogue kind);
 
+/* ---- Traces: recorded requests ------------------------------------------------------------------------------------- */
+/* The requests are kept by their digest and never change; the name refers to the newest ones put under it. Requests that
+   neither a name nor a scorecard refers to any more are dropped. */
+struct store_trace {
+  char *name;
+  int revision; /* 1, 2, …; the older ones are not kept under the name */
+  int64_t created_at_ms;
+  char *digest;   /* of the requests */
+  char *document; /* what is answered about them: one JSON object */
+  uint32_t request_count;
+};
+void store_trace_fini(struct store_trace *row);
+
+struct store_trace_request {
+  int64_t arrival_ns; /* from the first request on, never falling */
+  uint32_t input_tokens, output_tokens;
+  uint32_t prefix_first, prefix_count; /* which of prefix_hashes are this request's */
+};
+struct store_trace_requests {
+  struct store_trace_request *rows;
+  size_t count;
+  uint32_t *prefix_hashes; /* of all rows, in their order */
+  size_t prefix_hash_count;
+};
+void store_trace_requests_fini(struct store_trace_requests *requests);
+
+/* Puts `requests`, whose digest the row has, under its name; request_count and revision of the row are not read. Nothing
+   changes when digest and document are those stored. Otherwise as store_document_put. */
+enum err store_trace_put(struct store_tx *tx, const struct store_trace *row,
+                         const struct store_trace_requests *requests, int expected_revision, int *revision,
+                         bool *created, struct error *e) MUST_CHECK;
+/* ERR_NOT_FOUND. */
+enum err store_trace_get(struct store *store, struct store_trace *out, const char *name, struct error *e) MUST_CHECK;
+/* ERR_NOT_FOUND; ERR_CONFLICT while scorecards refer to the requests and no other name has them. */
+enum err store_trace_delete(struct store_tx *tx, const char *name, struct error *e) MUST_CHECK;
+/* `count` requests from number `first` (from 0) on, fewer at the end. ERR_NOT_FOUND: no such requests are kept (replaced
+   or deleted meanwhile). */
+enum err store_trace_requests_get(struct store *store, struct store_trace_requests *out, const char *digest,
+                                  size_t first, size_t count, struct error *e) MUST_CHECK;
+
+struct store_traces {
+  struct store_trace *rows;
+  size_t count;
+  bool has_more;
+};
+void store_traces_fini(struct store_traces *list);
+/* By name ascending whatever page->ascending says; `after` is a name. */
+enum err store_trace_list(struct store *store, struct store_traces *out, const struct store_page *page,
+                          struct error *e) MUST_CHECK;
+
 /* ---- History: evaluations and their scorecards ---------------------------------------------------------------------- */
 /* Ids are UUIDv7 in lower case whose time is created_at_ms, and the store insists (ERR_INTERNAL): lists turn ranges of
    time into ranges of ids. */
@@ -112,12 +162,13 @@ struct store_scorecard {
   char *workload, *model, *profile, *verdict, *label, *stack, *context_ref, *sketch_digest, *core_version;
   int model_revision, profile_revision;
   double gpus, per_successful_request_usd, monthly_usd, ttft_ms_p50, itl_ms_p50, e2e_ms_p50, output_tokens_per_s;
-  char *document; /* the whole scorecard, JSON */
+  char *document;     /* the whole scorecard, JSON */
+  char *trace_digest; /* of the requests that were replayed; "" or NULL = none */
 };
 void store_scorecard_fini(struct store_scorecard *row);
 
 /* ERR_CONFLICT: stored already; for a scorecard also when its evaluation is not stored, or when a model or profile
-   revision above 0 is not (deleted meanwhile). Revision 0 = given inline. */
+   revision above 0 or a trace is not (deleted meanwhile). Revision 0 = given inline. */
 enum err store_evaluation_insert(struct store_tx *tx, const struct store_evaluation *row, struct error *e) MUST_CHECK;
 enum err store_scorecard_insert(struct store_tx *tx, const struct store_scorecard *row, struct error *e) MUST_CHECK;
 enum err store_evaluation_get(struct store *store, struct store_evaluation *out, const char *id,

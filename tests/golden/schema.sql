@@ -85,7 +85,7 @@ CREATE TABLE scorecard (
   output_tokens_per_s        REAL CHECK (output_tokens_per_s BETWEEN 0 AND 1e300),
   document         TEXT    NOT NULL,
   model_kind       TEXT    GENERATED ALWAYS AS (CASE WHEN model_revision > 0 THEN 'model' END) VIRTUAL,
-  profile_kind     TEXT    GENERATED ALWAYS AS (CASE WHEN profile_revision > 0 THEN 'profile' END) VIRTUAL,
+  profile_kind     TEXT    GENERATED ALWAYS AS (CASE WHEN profile_revision > 0 THEN 'profile' END) VIRTUAL, trace_digest TEXT REFERENCES trace_content (digest),
   UNIQUE (evaluation, ordinal),
   FOREIGN KEY (model_kind, model, model_revision) REFERENCES catalogue_revision (kind, name, revision),
   FOREIGN KEY (profile_kind, profile, profile_revision) REFERENCES catalogue_revision (kind, name, revision),
@@ -97,6 +97,7 @@ CREATE INDEX scorecard_by_model    ON scorecard (model, id);
 CREATE INDEX scorecard_by_profile  ON scorecard (profile, id);
 CREATE INDEX scorecard_by_series   ON scorecard (workload, profile, id);
 CREATE INDEX scorecard_by_stack    ON scorecard (stack, id) WHERE stack <> '';
+CREATE INDEX scorecard_by_trace ON scorecard (trace_digest) WHERE trace_digest IS NOT NULL;
 CREATE INDEX scorecard_by_workload ON scorecard (workload, id);
 CREATE TABLE scorecard_series (
   workload TEXT NOT NULL,
@@ -113,6 +114,25 @@ CREATE TABLE token (
   revoked_at_ms INTEGER CHECK (revoked_at_ms > 0)
 ) STRICT;
 CREATE UNIQUE INDEX token_in_force ON token (name) WHERE revoked_at_ms IS NULL;
+CREATE TABLE trace (
+  name          TEXT    NOT NULL PRIMARY KEY CHECK (name <> ''),
+  revision      INTEGER NOT NULL CHECK (revision > 0),
+  created_at_ms INTEGER NOT NULL CHECK (created_at_ms >= 0),
+  digest        TEXT    NOT NULL REFERENCES trace_content (digest),
+  document      TEXT    NOT NULL
+) STRICT;
+CREATE INDEX trace_by_digest ON trace (digest);
+CREATE TABLE trace_content (
+  digest        TEXT    NOT NULL PRIMARY KEY CHECK (digest <> ''),
+  request_count INTEGER NOT NULL CHECK (request_count > 0)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE trace_part (
+  digest        TEXT    NOT NULL REFERENCES trace_content (digest) ON DELETE CASCADE,
+  first_request INTEGER NOT NULL CHECK (first_request >= 0),
+  requests      BLOB    NOT NULL CHECK (length(requests) > 0 AND length(requests) % 20 = 0),
+  prefix_hashes BLOB    NOT NULL CHECK (length(prefix_hashes) % 4 = 0),
+  PRIMARY KEY (digest, first_request)
+) STRICT;
 CREATE TABLE write_probe (
   id      INTEGER PRIMARY KEY CHECK (id = 1),
   content BLOB    NOT NULL

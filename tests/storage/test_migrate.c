@@ -21,32 +21,44 @@ START_TEST(test_fresh)
   ck_assert_int_eq(raw_number("PRAGMA user_version"), (int64_t)store_migration_count);
   ck_assert_int_eq(raw_number("PRAGMA application_id"), 0x66697464);
   ck_assert_int_eq(raw_number("SELECT count(*) FROM schema_migration"), (int64_t)store_migration_count);
-  ck_assert_int_eq(raw_number("SELECT applied_at_ms > 1790000000000 FROM schema_migration"), 1);
+  ck_assert_int_eq(raw_number("SELECT min(applied_at_ms) > 1790000000000 FROM schema_migration"), 1);
 }
 END_TEST
 
 /* What is embedded is the file in the repository, and its digest is what nettle makes of it. */
 START_TEST(test_embedded_is_the_file)
 {
-  const char *file = suite_source_path(scratch_printf("migrations/%s", store_migrations[0].name));
-  const char *sql = scratch_read_file(file);
-  uint8_t digest[SHA256_DIGEST_SIZE];
-  char hex[2 * SHA256_DIGEST_SIZE + 1];
-  struct sha256_ctx sha256;
-  sha256_init(&sha256);
-  sha256_update(&sha256, strlen(sql), (const uint8_t *)sql);
-  sha256_digest(&sha256, sizeof digest, digest);
-  for (size_t i = 0; i < sizeof digest; i++)
-    (void)snprintf(hex + 2 * i, 3, "%02x", digest[i]);
-  ck_assert_str_eq(store_migrations[0].sql, sql);
-  ck_assert_str_eq(store_migrations[0].sha256, hex);
+  for (size_t m = 0; m < store_migration_count; m++) {
+    const char *file = suite_source_path(scratch_printf("migrations/%s", store_migrations[m].name));
+    const char *sql = scratch_read_file(file);
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    char hex[2 * SHA256_DIGEST_SIZE + 1];
+    struct sha256_ctx sha256;
+    sha256_init(&sha256);
+    sha256_update(&sha256, strlen(sql), (const uint8_t *)sql);
+    sha256_digest(&sha256, sizeof digest, digest);
+    for (size_t i = 0; i < sizeof digest; i++)
+      (void)snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+    ck_assert_str_eq(store_migrations[m].sql, sql);
+    ck_assert_str_eq(store_migrations[m].sha256, hex);
+  }
+}
+END_TEST
+
+/* The digests of released files, by sha256sum(1) when they were released: databases in the field have recorded them. */
+START_TEST(test_released_files_stand)
+{
+  static const char *const released[] = {"07361f9f75100efb3f23c496d852c08c5f9528e0ecb6aa91de405fb3073ec80d"};
+  for (size_t m = 0; m < sizeof released / sizeof released[0]; m++)
+    ck_assert_str_eq(store_migrations[m].sha256, released[m]);
 }
 END_TEST
 
 START_TEST(test_newer_is_refused)
 {
   raw_execute("PRAGMA user_version = 99");
-  check_refused(ERR_PRECONDITION, "schema version 99, this binary knows versions up to 1");
+  check_refused(ERR_PRECONDITION,
+                scratch_printf("schema version 99, this binary knows versions up to %zu", store_migration_count));
 }
 END_TEST
 
@@ -60,14 +72,16 @@ END_TEST
 START_TEST(test_unrecorded_migration_is_refused)
 {
   raw_execute("DELETE FROM schema_migration");
-  check_refused(ERR_PRECONDITION, "schema version 1 but records only 0");
+  check_refused(ERR_PRECONDITION, scratch_printf("schema version %zu but records only 0", store_migration_count));
 }
 END_TEST
 
 START_TEST(test_surplus_record_is_refused)
 {
-  raw_execute("INSERT INTO schema_migration VALUES (2, 'x', printf('%064d', 0), 1)");
-  check_refused(ERR_PRECONDITION, "schema version 1 but records migration 2");
+  raw_execute(scratch_printf("INSERT INTO schema_migration VALUES (%zu, 'x', printf('%%064d', 0), 1)",
+                             store_migration_count + 1));
+  check_refused(ERR_PRECONDITION, scratch_printf("schema version %zu but records migration %zu", store_migration_count,
+                                                 store_migration_count + 1));
 }
 END_TEST
 
@@ -269,6 +283,56 @@ START_TEST(test_golden_schema)
 }
 END_TEST
 
+/* ---- Databases of earlier versions: tests/storage/fixtures/README.md ---- */
+
+static void open_fixture(const char *name)
+{
+  const char *source = suite_source_path(scratch_printf("tests/storage/fixtures/%s", name));
+  FILE *from = fopen(source, "rb"), *to = fopen(path, "wb");
+  char block[4096];
+  size_t count;
+  ck_assert(from != NULL && to != NULL);
+  while ((count = fread(block, 1, sizeof block, from)) > 0)
+    ck_assert_uint_eq(fwrite(block, 1, count, to), count);
+  ck_assert_int_eq(ferror(from), 0);
+  ck_assert_int_eq(fclose(from), 0);
+  ck_assert_int_eq(fclose(to), 0);
+  ck_assert_err(open_again(&store), ERR_OK);
+}
+
+/* The schema that history of any age ends in is that of a new database: both dumps are compared with one file. */
+static void check_golden(void)
+{
+  ck_assert_str_eq(dump_schema(), scratch_read_file(suite_source_path("tests/golden/schema.sql")));
+  ck_assert_int_eq(raw_number("PRAGMA user_version"), (int64_t)store_migration_count);
+  ck_assert_int_eq(raw_number("SELECT count(*) FROM schema_migration"), (int64_t)store_migration_count);
+  ck_assert_int_eq(raw_number("SELECT count(*) FROM pragma_foreign_key_check"), 0);
+  ck_assert_int_eq(raw_number("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'"), 0);
+}
+
+START_TEST(test_version_1)
+{
+  const struct store_history_filter filter = {.workload = "support-chat", .label = "before"};
+  const struct store_page page = {.limit = 10};
+  struct store_scorecards list;
+  struct store_document document;
+  open_fixture("v1.sqlite");
+  check_golden();
+  ck_assert_ptr_nonnull(find_copy());
+  ck_assert_err(store_scorecard_list(store, &list, &filter, &page, &error), ERR_OK);
+  ck_assert_uint_eq(list.count, 1);
+  ck_assert_str_eq(list.rows[0].id, "01a22e5f-742b-7001-a774-97dfbca7e92a");
+  ck_assert_str_eq(list.rows[0].profile, "h100-sxm-80gb");
+  ck_assert_str_eq(list.rows[0].trace_digest, "");
+  ck_assert_double_eq_tol(list.rows[0].gpus, 4.0, 1e-12);
+  store_scorecards_fini(&list);
+  ck_assert_err(store_document_get(store, &document, STORE_WORKLOAD, "support-chat", 0, &error), ERR_OK);
+  ck_assert_ptr_nonnull(strstr(document.document, "search-team"));
+  store_document_fini(&document);
+  ck_assert_err(store_check(store, &error), ERR_OK);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("storage/migrate");
@@ -277,6 +341,7 @@ int main(void)
   TCase *runner = suite_case(suite, "runner", setup_steps, teardown);
   tcase_add_test(store_case, test_fresh);
   tcase_add_test(store_case, test_embedded_is_the_file);
+  tcase_add_test(store_case, test_released_files_stand);
   tcase_add_test(store_case, test_newer_is_refused);
   tcase_add_test(store_case, test_changed_migration_is_refused);
   tcase_add_test(store_case, test_unrecorded_migration_is_refused);
@@ -285,6 +350,7 @@ int main(void)
   tcase_add_test(files, test_foreign_files_are_refused);
   tcase_add_test(files, test_other_files_are_refused_and_kept);
   tcase_add_test(files, test_empty_file_is_fine);
+  tcase_add_test(files, test_version_1);
   tcase_add_test(runner, test_upgrade_keeps_a_copy);
   tcase_add_test(runner, test_nothing_pending);
   tcase_add_test(runner, test_failure_keeps_nothing);

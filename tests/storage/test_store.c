@@ -323,9 +323,9 @@ END_TEST
 START_TEST(test_check_reads)
 {
   ck_assert_err(store_check(store, &error), ERR_OK);
-  ck_assert_err(write_row(execute, text("UPDATE schema_migration SET version = 77")), ERR_OK);
+  ck_assert_err(write_row(execute, text("UPDATE schema_migration SET version = 77 WHERE version = 1")), ERR_OK);
   ck_assert_err(store_check(store, &error), ERR_UNAVAILABLE);
-  ck_assert_says("schema version 77 where 1 was opened");
+  ck_assert_says(scratch_printf("schema version 77 where %zu was opened", store_migration_count));
 }
 END_TEST
 
