@@ -320,7 +320,8 @@ static json_t *write_latency(const struct explanation *x)
   put_member(&object, "ttft_parts", first_token(x));
   put_member(&object, "ttft_ms", named("ttft", "ms", state->ttft_s / MS, "sum of ttft_parts"));
   put_member(&object, "queue_ms", named("queue", "ms", state->queue_s / MS, "the three waits of ttft_parts"));
-  put_member(&object, "itl_ms", named("itl", "ms", state->itl_s / MS, "decode_step / (1 - prefill_load)"));
+  put_member(&object, "itl_ms",
+             named("itl", "ms", search_gap_s(&x->input, state->itl_s) / MS, "decode_step / (1 - prefill_load)"));
   put_member(
       &object, "e2e_ms",
       named("e2e", "ms", x->candidate.e2e_median_s / MS, "ttft + (median_output_tokens - 1) × itl / tokens_per_step"));
@@ -340,21 +341,22 @@ static json_t *cost_items(const struct scorecard_cost *cost)
   return array;
 }
 
-static json_t *cost_shares(const struct steady_state *state)
+static json_t *cost_shares(const struct candidate *candidate)
 {
-  const struct figure rows[] = {{"idle", state->idle_ratio},
-                                {"prefill", (1 - state->idle_ratio) * state->prefill_share_ratio},
-                                {"decode", (1 - state->idle_ratio) * state->decode_share_ratio}};
+  const double busy = candidate->busy_ratio;
+  const struct figure rows[] = {{"idle", 1 - busy},
+                                {"prefill", busy * candidate->state.prefill_share_ratio},
+                                {"decode", busy * candidate->state.decode_share_ratio}};
   return figures(rows, COUNT_OF(rows));
 }
 
 static json_t *write_cost(const struct explanation *x)
 {
   const struct candidate *best = &x->candidate;
-  const struct price *price = &x->input.price;
+  const struct price *price = &best->price;
   const double all_succeed = 1;
   json_t *object = json_object();
-  put_text(&object, "price_basis", price->basis);
+  put_text(&object, "price_basis", x->cost.price_basis);
   put_number(&object, "usd_per_gpu_hour", price->usd_per_gpu_hour);
   put_number(&object, "gpus", best->gpus);
   put_number(&object, "rented_together", price->billed_unit_gpus);
@@ -364,7 +366,7 @@ static json_t *write_cost(const struct explanation *x)
   put_number(&object, "output_tokens_per_s", x->requests_per_s * x->input.output_tokens);
   put_number(&object, "success_rate", all_succeed);
   put_member(&object, "items", cost_items(&x->cost));
-  put_member(&object, "time_shares", cost_shares(&best->state));
+  put_member(&object, "time_shares", cost_shares(best));
   put_text(&object, "by_bound_formula",
            "time_shares.prefill × prefill.by_bound_ms / prefill.time_ms + the same of decode; memory_bandwidth is "
            "divided into kv_cache and weights by the bytes of a decode step; idle as it is");
@@ -405,7 +407,7 @@ static json_t *differences(const struct explanation *x, const json_t *card)
   const struct figure now[] = {{"phases.prefill.time_ms", x->prefill.time.seconds / MS + none},
                                {"phases.decode.step_ms", x->decode.time.seconds / MS + none},
                                {"latency.ttft_ms.p50", state->ttft_s / MS + waits},
-                               {"latency.itl_ms.p50", state->itl_s / MS + waits},
+                               {"latency.itl_ms.p50", search_gap_s(&x->input, state->itl_s) / MS + waits},
                                {"latency.e2e_ms.p50", x->candidate.e2e_median_s / MS + waits},
                                {"memory.usable_gib", x->plan.usable_bytes / GIB},
                                {"memory.weights_gib", x->plan.weights_bytes / GIB},

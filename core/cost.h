@@ -6,15 +6,19 @@
 #include "core/fit.h"
 
 struct price {
-  double usd_per_gpu_hour; /* NaN = none known */
-  double billed_unit_gpus; /* devices that are rented together; 1 without an instance */
-  const char *basis;       /* "AWS p5.48xlarge on_demand 2026-07-20"; NULL = none known */
+  double usd_per_gpu_hour;            /* NaN = none known */
+  double billed_unit_gpus;            /* devices that are rented together; 1 without an instance */
+  const struct hardware_price *quote; /* borrowed from the profile; NULL: the sketch's own price, or none known */
 };
 
-/* In this order: the sketch's own price for the profile; the cheapest quote of the asked cloud and commitment; without a
-   wish the quote nearest to the median of the on-demand quotes (a real quote, never the median itself). ERR_LIMIT. */
-enum err cost_price(struct price *out, const struct hardware *hardware, const struct workload_constraints *constraints,
-                    struct arena *arena, struct error *e) MUST_CHECK;
+/* For layouts whose tensor-parallel group has `group_gpus`, which one instance must hold. In this order: the sketch's own
+   price for the profile; the cheapest such quote of the asked cloud and commitment; without a wish the one nearest to
+   the median of all on-demand quotes (a real quote, never the median itself). */
+struct price cost_price(const struct hardware *hardware, const struct workload_constraints *constraints,
+                        unsigned group_gpus);
+
+/* Where the price is from: "AWS p5.48xlarge on_demand 2026-07-20"; NULL = none known. ERR_LIMIT. */
+enum err cost_basis(const char **out, const struct price *price, struct arena *arena, struct error *e) MUST_CHECK;
 
 unsigned cost_billed_gpus(const struct price *price, unsigned gpus);
 

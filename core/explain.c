@@ -255,14 +255,15 @@ static bool explain_prefill(struct explanation *out, struct arena *arena)
   return true;
 }
 
-static void explain_cost(struct explanation *out)
+static enum err explain_cost(struct explanation *out, struct arena *arena, struct error *e)
 {
   const struct candidate *best = &out->candidate;
   const double each = best->state.is_saturated ? best->capacity_requests_per_s : best->state.requests_per_s;
   const double all_succeed = 1;
   out->requests_per_s = each * best->replicas;
-  cost_fleet(&out->cost, &out->input.price, best->gpus_billed, out->requests_per_s,
+  cost_fleet(&out->cost, &best->price, best->gpus_billed, out->requests_per_s,
              out->requests_per_s * out->input.output_tokens, all_succeed);
+  return cost_basis(&out->cost.price_basis, &best->price, arena, e);
 }
 
 /* ---- the whole ---- */
@@ -284,6 +285,7 @@ static void pin(struct workload *to, const struct workload *from, const struct e
 static enum err take_apart(struct explanation *out, const struct search_result *result, struct arena *arena,
                            struct error *e)
 {
+  enum err err;
   out->has_candidate = result->has_candidate;
   out->has_memory = result->has_candidate || result->has_tightest;
   if (result->has_candidate) {
@@ -291,7 +293,8 @@ static enum err take_apart(struct explanation *out, const struct search_result *
     out->layout = result->best.layout;
     out->plan = result->best.memory;
     steady_parts(&out->parts, &out->candidate.engine, &out->candidate.state);
-    explain_cost(out);
+    if ((err = explain_cost(out, arena, e)) != ERR_OK)
+      return err;
     if (!explain_prefill(out, arena) || !explain_decode(out, arena))
       return out_of_memory(e);
   } else if (result->has_tightest) {

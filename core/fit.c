@@ -174,8 +174,6 @@ enum err fit_resolve(struct search_input *input, const struct fit_request *reque
     return err;
   if ((err = preset_resolve(&input->preset, &workload->serving, request->hardware, e)) != ERR_OK)
     return err;
-  if ((err = cost_price(&input->price, request->hardware, &workload->constraints, arena, e)) != ERR_OK)
-    return err;
   input->precision = precision_of(request->model, workload, notes);
   note_settings(notes, workload, &input->preset, request->hardware);
   note_traffic(notes, workload);
@@ -187,15 +185,19 @@ enum err fit_resolve(struct search_input *input, const struct fit_request *reque
 }
 
 /* Percentiles need the simulation: a target on one stays open unless the median already misses it. */
-static void note_undecided(struct notes *notes, const struct scorecard *card)
+static void note_undecided(struct notes *notes, struct scorecard *card)
 {
   char list[320] = "";
   size_t used = 0;
   for (size_t i = 0; i < card->target_count && used < sizeof list; i++)
     if (card->targets[i].met < 0)
       used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used > 0 ? ", " : "", card->targets[i].metric);
-  if (used > 0)
-    notes_add(notes, "targets not decided by the closed form, and not counted in the verdict: %s", list);
+  if (used == 0)
+    return;
+  notes_add(notes, "targets not decided by the closed form, and not counted in the verdict: %s", list);
+  scorecard_add_finding(card, "targets_undecided", SEVERITY_WARNING,
+                        "the verdict leaves targets out that the closed form can not decide: those whose met is null",
+                        NULL, 0);
 }
 
 static void note_chunking(struct notes *notes, const struct search_input *input)
@@ -225,9 +227,9 @@ enum err fit_evaluate(struct scorecard *out, const struct fit_request *request, 
     return err;
   note_chunking(&notes, &input);
   note_undecided(&notes, out);
-  out->configuration.weights = input.precision.dense;
+  out->configuration.weights = served_has_experts(request->model) ? input.precision.experts : input.precision.dense;
   out->configuration.kv_cache = input.precision.kv_cache;
-  (void)precision_support(request->hardware, input.precision.dense, request->workload->activations,
+  (void)precision_support(request->hardware, out->configuration.weights, request->workload->activations,
                           &out->configuration.activations);
   out->configuration.precision_fallbacks = notes_take(&fallbacks, &out->configuration.precision_fallback_count);
   out->assumptions = notes_take(&notes, &out->assumption_count);

@@ -130,17 +130,20 @@ static bool holds(const struct memory_case *base, const struct layout *layout, d
   return memory_missing_bytes(&c, tokens) <= 0;
 }
 
-/* For one tensor degree the fewest stages by bisection (memory per GPU falls with the number of stages). */
-static unsigned fewest_stages(const struct memory_case *c, unsigned tp, unsigned most, double tokens)
+/* By bisection: memory per GPU falls with the number of stages. */
+unsigned memory_fewest_stages(const struct model *model, const struct hardware *hardware,
+                              const struct model_precision *precision, const struct preset *preset,
+                              unsigned tensor_parallel, unsigned most, double tokens)
 {
-  struct layout layout = {tp, most, 1, 1};
-  unsigned low = 1, high = most;
-  if (most == 0 || !holds(c, &layout, tokens))
+  const struct memory_case c = {.model = model, .hardware = hardware, .precision = precision, .preset = preset};
+  struct layout layout = {tensor_parallel, most < model->layer_count ? most : model->layer_count, 1, 1};
+  unsigned low = 1, high = layout.pipeline_parallel;
+  if (most == 0 || !holds(&c, &layout, tokens))
     return 0;
   while (low < high) {
     const unsigned middle = low + (high - low) / 2;
     layout.pipeline_parallel = middle;
-    if (holds(c, &layout, tokens))
+    if (holds(&c, &layout, tokens))
       high = middle;
     else
       low = middle + 1;
@@ -151,14 +154,13 @@ static unsigned fewest_stages(const struct memory_case *c, unsigned tp, unsigned
 unsigned memory_min_gpus(struct layout *layout, const struct model *model, const struct hardware *hardware,
                          const struct model_precision *precision, const struct preset *preset, double tokens)
 {
-  const struct memory_case c = {.model = model, .hardware = hardware, .precision = precision, .preset = preset};
   unsigned degrees[64];
   const size_t count = parallel_tensor_degrees(degrees, 64, model, hardware);
   unsigned best = 0;
   for (size_t i = 0; i < count; i++) {
-    const unsigned whole_stages = (best != 0 ? best : 1024) / degrees[i];
-    const unsigned most_stages = whole_stages < model->layer_count ? whole_stages : model->layer_count;
-    const unsigned stages = fewest_stages(&c, degrees[i], most_stages, tokens);
+    const unsigned most = best != 0 ? best : 1024;
+    const unsigned stages =
+        memory_fewest_stages(model, hardware, precision, preset, degrees[i], most / degrees[i], tokens);
     if (stages == 0 || (best != 0 && stages * degrees[i] > best))
       continue;
     best = stages * degrees[i]; /* at equal size the larger tensor degree: it is also the faster one */

@@ -65,6 +65,11 @@ double memory_pool_sequences(const struct model *model, const struct layout *lay
 unsigned memory_min_gpus(struct layout *layout, const struct model *model, const struct hardware *hardware,
                          const struct model_precision *precision, const struct preset *preset, double tokens);
 
+/* For one tensor degree the fewest pipeline stages, at most `most`, that hold as much; 0 when none. */
+unsigned memory_fewest_stages(const struct model *model, const struct hardware *hardware,
+                              const struct model_precision *precision, const struct preset *preset,
+                              unsigned tensor_parallel, unsigned most, double tokens);
+
 /* Bytes of the weights on one GPU of the largest stage. */
 double memory_weights_bytes(const struct model *model, const struct layout *layout,
                             const struct model_precision *precision);

@@ -77,11 +77,18 @@ static void fill_kv(struct scorecard_memory *memory, const struct search_input *
     memory->max_concurrent_sessions = floor(fmax(0, plan->kv_cache_bytes) / session) * layout->attention_data_parallel;
 }
 
-static void fill_min_gpus(struct scorecard_memory *memory, const struct search_input *input)
+/* With the batch limit as it stands; a configuration that needs fewer, having set it lower, is the proof of fewer. */
+static void fill_min_gpus(struct scorecard_memory *memory, const struct search_result *result,
+                          const struct search_input *input)
 {
   struct layout layout = {0, 0, 0, 0};
+  const struct layout *found = &result->best.layout;
   memory->min_gpus =
       memory_min_gpus(&layout, input->model, input->hardware, &input->precision, &input->preset, request_tokens(input));
+  if (result->has_candidate && (memory->min_gpus == 0 || parallel_gpus(found) < memory->min_gpus)) {
+    memory->min_gpus = parallel_gpus(found);
+    layout = *found;
+  }
   memory->min_gpus_tensor_parallel = layout.tensor_parallel;
   memory->min_gpus_pipeline_parallel = layout.pipeline_parallel;
 }
@@ -111,17 +118,18 @@ static void fill_phase(struct scorecard_phase *phase, const struct step_time *ti
     phase->bound_share_ratio[bound] = time->bound_s[bound] / time->seconds;
 }
 
-static void fill_latency(struct scorecard_latency *latency, const struct candidate *best)
+static void fill_latency(struct scorecard_latency *latency, const struct candidate *best,
+                         const struct search_input *input)
 {
   const struct steady_state *state = &best->state;
   if (state->is_saturated) /* waiting grows without end: only the step itself has a figure */
     return;
   latency->ttft_s.p50 = state->ttft_s;
-  latency->itl_s.p50 = state->itl_s;
+  latency->itl_s.p50 = search_gap_s(input, state->itl_s);
   latency->e2e_s.p50 = best->e2e_median_s;
   latency->e2e_s.mean = state->e2e_s;
   latency->queue_s.p50 = state->queue_s;
-  latency->tpot_mean_s = state->tpot_s;
+  latency->tpot_mean_s = search_gap_s(input, state->tpot_s);
 }
 
 static void fill_throughput(struct scorecard_throughput *throughput, const struct candidate *best,
@@ -132,7 +140,7 @@ static void fill_throughput(struct scorecard_throughput *throughput, const struc
   throughput->requests_per_s = rate * best->replicas;
   throughput->output_tok_s = throughput->requests_per_s * input->output_tokens;
   throughput->output_tok_s_per_gpu = throughput->output_tok_s / best->gpus;
-  throughput->output_tok_s_per_user = 1 / state->tpot_s;
+  throughput->output_tok_s_per_user = 1 / search_gap_s(input, state->tpot_s);
   throughput->mean_batch = state->decode_batch;
   if (!state->is_saturated)
     throughput->at_concurrency = state->in_system * best->replicas;
@@ -173,10 +181,12 @@ static void fill_limits(struct scorecard_limits *limits, const struct candidate 
   limits->first_limit = first_limit(best, input);
 }
 
-/* Shares of the bill: the fleet's time by what it waits for, idle time apart; memory time is divided by the bytes moved. */
-static void fill_bill(struct scorecard_cost *cost, const struct steady_state *state)
+/* Shares of the bill: the fleet's time by what it waits for, idle time and unused GPUs apart; memory time is divided by
+   the bytes moved. */
+static void fill_bill(struct scorecard_cost *cost, const struct candidate *best)
 {
-  const double busy = 1 - state->idle_ratio;
+  const struct steady_state *state = &best->state;
+  const double busy = best->busy_ratio;
   const double moved = state->decode.weight_bytes + state->decode.activation_bytes + state->decode.kv_bytes;
   double share[BOUND_COUNT];
   for (int bound = 0; bound < BOUND_COUNT; bound++)
@@ -188,14 +198,14 @@ static void fill_bill(struct scorecard_cost *cost, const struct steady_state *st
   cost->by_bound_weights = share[BOUND_MEMORY_BANDWIDTH] - cost->by_bound_kv_cache;
   cost->by_bound_interconnect = share[BOUND_INTERCONNECT];
   cost->by_bound_launch = share[BOUND_LAUNCH_OVERHEAD];
-  cost->by_bound_idle = state->idle_ratio;
+  cost->by_bound_idle = 1 - busy;
 }
 
-static void fill_cost(struct scorecard *card, const struct candidate *best, const struct search_input *input)
+static void fill_cost(struct scorecard *card, const struct candidate *best)
 {
   const double all_succeed = 1;
-  fill_bill(&card->cost, &best->state);
-  cost_fleet(&card->cost, &input->price, best->gpus_billed, card->throughput.requests_per_s,
+  fill_bill(&card->cost, best);
+  cost_fleet(&card->cost, &best->price, best->gpus_billed, card->throughput.requests_per_s,
              card->throughput.output_tok_s, all_succeed);
 }
 
@@ -263,8 +273,8 @@ static void fill_targets(struct scorecard *card, const struct candidate *best, c
   const bool is_saturated = best->state.is_saturated;
   const struct target_figures figures = {
       .ttft_s = is_saturated ? (double)INFINITY : best->state.ttft_s,
-      .itl_s = best->state.itl_s,
-      .tpot_s = best->state.tpot_s,
+      .itl_s = search_gap_s(input, best->state.itl_s),
+      .tpot_s = search_gap_s(input, best->state.tpot_s),
       .e2e_s = is_saturated ? (double)INFINITY : best->e2e_median_s,
       .max_context_tokens = best->max_context_tokens,
       .per_successful_request_usd = card->cost.per_successful_request_usd,
@@ -326,6 +336,24 @@ static void find_price(struct scorecard *card)
                           NULL, 0);
 }
 
+static void find_unused(struct scorecard *card, const struct candidate *best)
+{
+  const struct scorecard_evidence evidence[] = {{"gpus", best->gpus}, {"gpus_billed", best->gpus_billed}};
+  if (best->gpus_billed > best->gpus)
+    scorecard_add_finding(card, "unused_gpus", SEVERITY_WARNING,
+                          "whole instances are billed, and some of their GPUs carry no replica", evidence, 2);
+}
+
+/* Without a configuration the price of the smallest unit is still of interest. */
+static enum err fill_price(struct scorecard_cost *cost, const struct search_result *result,
+                           const struct search_input *input, struct arena *arena, struct error *e)
+{
+  const struct price smallest = cost_price(input->hardware, &input->workload->constraints, 1);
+  const struct price *price = result->has_candidate ? &result->best.price : &smallest;
+  cost->usd_per_gpu_hour = price->usd_per_gpu_hour;
+  return cost_basis(&cost->price_basis, price, arena, e);
+}
+
 enum err scorecard_fill(struct scorecard *card, const struct search_result *result, const struct search_input *input,
                         struct arena *arena, struct error *e)
 {
@@ -335,9 +363,9 @@ enum err scorecard_fill(struct scorecard *card, const struct search_result *resu
   card->no_fit_reason = result->reason;
   if (!result->fits && (card->no_fit_detail = arena_printf(arena, "%s", result->detail)) == NULL)
     return error_set(e, ERR_LIMIT, "", "the evaluation needs more memory than allowed");
-  fill_min_gpus(&card->memory, input);
-  card->cost.usd_per_gpu_hour = input->price.usd_per_gpu_hour;
-  card->cost.price_basis = input->price.basis;
+  fill_min_gpus(&card->memory, result, input);
+  if ((err = fill_price(&card->cost, result, input, arena, e)) != ERR_OK)
+    return err;
   if (!result->has_candidate) {
     if (result->has_tightest) {
       fill_memory_plan(&card->memory, &result->tightest);
@@ -356,12 +384,13 @@ enum err scorecard_fill(struct scorecard *card, const struct search_result *resu
   card->memory.max_context_tokens = best->max_context_tokens;
   fill_phase(&card->prefill, &best->state.prompt.profile, &best->engine, best->state.prefill_share_ratio);
   fill_phase(&card->decode, &best->state.decode, &best->engine, best->state.decode_share_ratio);
-  fill_latency(&card->latency, best);
+  fill_latency(&card->latency, best, input);
   fill_throughput(&card->throughput, best, input);
   fill_limits(&card->limits, best, input);
-  fill_cost(card, best, input);
+  fill_cost(card, best);
   fill_targets(card, best, input);
   find_price(card);
+  find_unused(card, best);
   card->constants_provenance = best->engine.device.provenance;
   fill_uncertainty(&card->uncertainty, best, input);
   return ERR_OK;

@@ -43,6 +43,11 @@ void search_state_at(struct steady_state *out, const struct search_input *input,
     steady_evaluate(out, &candidate->engine, &load, candidate->batch_limit);
 }
 
+double search_gap_s(const struct search_input *input, double seconds)
+{
+  return input->output_tokens > 1 ? seconds : (double)NAN;
+}
+
 static double median_e2e_s(const struct search_input *input, const struct steady_state *state)
 {
   return state->ttft_s + (input->median_output_tokens - 1) * state->tpot_s;
@@ -53,7 +58,8 @@ static double latency_excess(const struct search_input *input, const struct work
 {
   if (state->is_saturated)
     return (double)INFINITY;
-  return targets_latency_excess(targets, state->ttft_s, state->itl_s, state->tpot_s, median_e2e_s(input, state));
+  return targets_latency_excess(targets, state->ttft_s, search_gap_s(input, state->itl_s),
+                                search_gap_s(input, state->tpot_s), median_e2e_s(input, state));
 }
 
 /* Lowest load scale above which latency limits are missed, found by bisection; saturation bounds it from above. */
@@ -162,13 +168,13 @@ static void judge(struct candidate *candidate, const struct search_input *input)
   struct scorecard_target list[SCORECARD_TARGETS_MAX];
   const struct target_figures figures = {
       .ttft_s = candidate->state.ttft_s,
-      .itl_s = candidate->state.itl_s,
-      .tpot_s = candidate->state.tpot_s,
+      .itl_s = search_gap_s(input, candidate->state.itl_s),
+      .tpot_s = search_gap_s(input, candidate->state.tpot_s),
       .e2e_s = candidate->e2e_median_s,
       .max_context_tokens = candidate->max_context_tokens,
       .per_successful_request_usd = candidate->usd_per_request,
       .per_million_output_tokens_usd = candidate->usd_per_request / input->output_tokens * 1e6,
-      .monthly_usd = input->price.usd_per_gpu_hour * candidate->gpus_billed * HOURS_PER_MONTH,
+      .monthly_usd = candidate->price.usd_per_gpu_hour * candidate->gpus_billed * HOURS_PER_MONTH,
       .success_rate_ratio = (double)NAN,
       .margin_to_knee_ratio = candidate->margin_to_knee_ratio,
   };
@@ -184,11 +190,12 @@ static void evaluate_fleet(struct candidate *candidate, const struct search_inpu
   double usd_per_s;
   candidate->replicas = replicas;
   candidate->gpus = replicas * parallel_gpus(&candidate->layout);
-  candidate->gpus_billed = cost_billed_gpus(&input->price, candidate->gpus);
+  candidate->gpus_billed = cost_billed_gpus(&candidate->price, candidate->gpus);
   candidate->is_within_quota = quota == 0 || candidate->gpus <= quota;
   search_state_at(&candidate->state, input, candidate, replicas, 1);
+  candidate->busy_ratio = (1 - candidate->state.idle_ratio) * candidate->gpus / candidate->gpus_billed;
   candidate->e2e_median_s = median_e2e_s(input, &candidate->state);
-  usd_per_s = input->price.usd_per_gpu_hour * candidate->gpus_billed / SECONDS_PER_HOUR;
+  usd_per_s = candidate->price.usd_per_gpu_hour * candidate->gpus_billed / SECONDS_PER_HOUR;
   candidate->usd_per_request = usd_per_s / (candidate->state.requests_per_s * replicas);
   candidate->knee_requests_per_s = (double)NAN;
   candidate->margin_to_knee_ratio = (double)NAN;
@@ -301,6 +308,7 @@ static bool prepare(struct candidate *candidate, struct search_result *out, cons
   double request_bytes;
   memset(candidate, 0, sizeof *candidate);
   candidate->layout = *layout;
+  candidate->price = cost_price(input->hardware, &input->workload->constraints, layout->tensor_parallel);
   candidate->engine = step_engine(input->model, input->hardware, layout, &input->precision,
                                   input->workload->activations, &input->preset);
   candidate->engine.adapters = input->adapters;
@@ -317,7 +325,8 @@ static bool prepare(struct candidate *candidate, struct search_result *out, cons
   return true;
 }
 
-/* Cheaper per request, then fewer GPUs, then more headroom. Unpriced ones compare by GPUs per request. */
+/* Cheaper per request, then fewer GPUs to pay, fewer replicas, more headroom: a paid GPU that stands unused helps nobody. Unpriced
+   ones compare by GPUs per request. */
 static bool is_cheaper(const struct candidate *a, const struct candidate *b)
 {
   const double tie = 1e-9;
@@ -327,8 +336,10 @@ static bool is_cheaper(const struct candidate *a, const struct candidate *b)
       isnan(b->usd_per_request) ? b->gpus / (b->state.requests_per_s * b->replicas) : b->usd_per_request;
   if (fabs(cost_a - cost_b) > tie * cost_b)
     return cost_a < cost_b;
-  if (a->gpus != b->gpus)
-    return a->gpus < b->gpus;
+  if (a->gpus_billed != b->gpus_billed)
+    return a->gpus_billed < b->gpus_billed;
+  if (a->replicas != b->replicas)
+    return a->replicas < b->replicas;
   return a->state.utilisation_ratio < b->state.utilisation_ratio;
 }
 
@@ -362,6 +373,7 @@ static void respect_quota(struct candidate *candidate, const struct search_input
 {
   const unsigned quota = input->workload->constraints.gpu_quota;
   const unsigned each = parallel_gpus(&candidate->layout);
+  candidate->wanted_gpus = candidate->gpus;
   if (candidate->is_within_quota || replicas_given(input) != 0 || each > quota)
     return;
   evaluate_fleet(candidate, input, quota / each);
@@ -405,10 +417,10 @@ static size_t tensor_degrees(unsigned degrees[TENSOR_DEGREES_MAX], const struct 
 static void explain_miss(struct search_result *out, const struct search_input *input)
 {
   const struct candidate *best = &out->best;
-  if (!best->is_within_quota) {
+  const unsigned quota = input->workload->constraints.gpu_quota;
+  if (quota != 0 && best->wanted_gpus > quota) {
     out->reason = NO_FIT_QUOTA_EXCEEDED;
-    (void)snprintf(out->detail, sizeof out->detail, "%u GPUs are needed, the quota is %u", best->gpus,
-                   input->workload->constraints.gpu_quota);
+    (void)snprintf(out->detail, sizeof out->detail, "%u GPUs are needed, the quota is %u", best->wanted_gpus, quota);
   } else if (best->state.is_saturated) {
     out->reason = NO_FIT_TARGETS_MISSED;
     (void)snprintf(out->detail, sizeof out->detail,
@@ -429,29 +441,62 @@ static bool is_allowed(const struct search_input *input, const struct layout *la
   return quota == 0 || parallel_gpus(layout) <= quota || input->workload->serving.tensor_parallel != 0;
 }
 
+/* One layout: evaluated, or why it is none. */
+static void try_layout(struct search_result *out, const struct search_input *input, const struct layout *layout)
+{
+  char why[192];
+  if (!parallel_check(why, sizeof why, input->model, input->hardware, layout)) {
+    if (!out->has_tightest)
+      (void)snprintf(out->detail, sizeof out->detail, "%s", why);
+  } else if (is_allowed(input, layout)) {
+    consider(out, input, layout);
+  } else if (!out->has_tightest && out->reason != NO_FIT_QUOTA_EXCEEDED) {
+    out->reason = NO_FIT_QUOTA_EXCEEDED;
+    (void)snprintf(out->detail, sizeof out->detail, "one replica needs %u GPUs, the quota is %u", parallel_gpus(layout),
+                   input->workload->constraints.gpu_quota);
+  }
+}
+
+/* Stages cost latency and buy memory alone: they are searched where the sketch leaves the layout open and no single
+   stage holds the model, up to as many as hosts are joined to one replica in practice. */
+enum { STAGES_MOST = 8 };
+
+static bool searches_stages(const struct search_input *input, const struct search_result *out)
+{
+  const struct workload_serving *serving = &input->workload->serving;
+  return !out->has_candidate && serving->tensor_parallel == 0 && serving->pipeline_parallel == 0 &&
+         serving->expert_parallel <= 1 && serving->attention_data_parallel <= 1 && input->pools.prefill_replicas == 0;
+}
+
+static void try_stages(struct search_result *out, const struct search_input *input, unsigned tensor_parallel)
+{
+  const unsigned quota = input->workload->constraints.gpu_quota;
+  const unsigned most = quota != 0 && quota / tensor_parallel < STAGES_MOST ? quota / tensor_parallel : STAGES_MOST;
+  const double tokens = input->cached_tokens + input->prompt_tokens + input->output_tokens;
+  const unsigned stages = memory_fewest_stages(input->model, input->hardware, &input->precision, &input->preset,
+                                               tensor_parallel, most, tokens);
+  const struct layout layout = {tensor_parallel, stages, 1, 1};
+  if (stages > 1)
+    try_layout(out, input, &layout);
+}
+
 enum err search_best(struct search_result *out, const struct search_input *input, bool (*stop)(void *cls),
                      void *stop_cls, struct error *e)
 {
   unsigned degrees[TENSOR_DEGREES_MAX];
   const size_t count = tensor_degrees(degrees, input);
-  char why[192];
+  bool with_stages;
   memset(out, 0, sizeof *out);
   out->reason = NO_FIT_LAYOUT_IMPOSSIBLE;
   for (size_t i = 0; i < count; i++) {
     const struct layout layout = layout_of(&input->workload->serving, degrees[i]);
     if (stop != NULL && stop(stop_cls))
       return error_set(e, ERR_CANCELLED, "", "the evaluation was cancelled");
-    if (!parallel_check(why, sizeof why, input->model, input->hardware, &layout)) {
-      if (!out->has_tightest)
-        (void)snprintf(out->detail, sizeof out->detail, "%s", why);
-    } else if (is_allowed(input, &layout)) {
-      consider(out, input, &layout);
-    } else if (!out->has_tightest && out->reason != NO_FIT_QUOTA_EXCEEDED) {
-      out->reason = NO_FIT_QUOTA_EXCEEDED;
-      (void)snprintf(out->detail, sizeof out->detail, "one replica needs %u GPUs, the quota is %u",
-                     parallel_gpus(&layout), input->workload->constraints.gpu_quota);
-    }
+    try_layout(out, input, &layout);
   }
+  with_stages = searches_stages(input, out);
+  for (size_t i = 0; with_stages && i < count; i++)
+    try_stages(out, input, degrees[i]);
   if (out->has_candidate) {
     if (isnan(out->best.knee_requests_per_s))
       find_knee(&out->best, input);

@@ -1,6 +1,6 @@
-/* The search for the best configuration of one model on one profile: tensor-parallel degrees × replicas (the smallest
-   search; pipeline, expert and attention data parallelism are taken from the sketch). Deterministic: ties go to fewer
-   GPUs, then more headroom. Pure functions; nothing is allocated. */
+/* The search for the best configuration of one model on one profile: tensor-parallel degrees × replicas, and the fewest
+   pipeline stages where no single one holds the model (expert and attention data parallelism are taken from the sketch).
+   Deterministic: ties go to fewer GPUs to pay, fewer replicas, more headroom. Pure functions; nothing is allocated. */
 #ifndef FITD_CORE_SEARCH_H
 #define FITD_CORE_SEARCH_H
 
@@ -15,7 +15,6 @@ struct search_input {
   const struct hardware *hardware;
   struct model_precision precision; /* as served */
   struct preset preset;
-  struct price price;
   struct adapters adapters;
   struct speculation speculation;
   struct pools pools;
@@ -26,6 +25,7 @@ struct search_input {
 /* One configuration, evaluated. */
 struct candidate {
   struct layout layout;
+  struct price price; /* of the instances that hold its tensor-parallel groups */
   unsigned replicas, gpus, gpus_billed;
   struct engine engine;
   struct memory_plan memory;
@@ -38,8 +38,10 @@ struct candidate {
   double e2e_median_s;
   double max_context_tokens;
   double usd_per_request; /* NaN without a price */
+  double busy_ratio;      /* of the time of all paid GPUs, those that carry nothing included */
   double worst_excess;    /* over decided targets; ≤ 0 = all met */
   bool is_within_quota;
+  unsigned wanted_gpus; /* of the fleet that the load and the targets ask for, before the quota */
 };
 
 struct search_result {
@@ -53,6 +55,9 @@ struct search_result {
   struct layout tightest_layout;
   bool has_tightest;
 };
+
+/* A gap between tokens of an answer: NaN where answers are one token long. */
+double search_gap_s(const struct search_input *input, double seconds);
 
 /* ERR_CANCELLED when `stop` says so. */
 enum err search_best(struct search_result *out, const struct search_input *input, bool (*stop)(void *cls),

@@ -99,6 +99,14 @@ static void pin(struct workload *workload, const struct scorecard_configuration 
   workload->serving.replicas = configuration->replicas;
 }
 
+/* What the same bill buys: a closed loop finishes what it finishes; an open one what the fleet could carry, because its
+   own rate is given. */
+static double finished_per_s(const struct scorecard *card, const struct workload *workload)
+{
+  return workload->traffic.load == LOAD_CLOSED ? card->throughput.requests_per_s
+                                               : card->limits.saturation_requests_per_s;
+}
+
 static enum err sense(double *ratio, const struct scorecard *card, const struct fit_request *request,
                       void (*improve)(struct hardware *hardware), struct arena *arena, struct error *e)
 {
@@ -111,7 +119,7 @@ static enum err sense(double *ratio, const struct scorecard *card, const struct 
   if ((err = evaluate(&better, request, &workload, &hardware, arena, e)) != ERR_OK)
     return err;
   if (better.has_configuration)
-    *ratio = card->limits.saturation_requests_per_s / better.limits.saturation_requests_per_s - 1;
+    *ratio = finished_per_s(card, &workload) / finished_per_s(&better, &workload) - 1;
   return ERR_OK;
 }
 

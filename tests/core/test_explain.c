@@ -203,7 +203,7 @@ START_TEST(what_does_not_fit_is_explained_too)
 {
   hardware = fixture_hardware("t4-16gb");
   model = fixture_model("llama-3.1-405b");
-  workload.serving.tensor_parallel = 1;
+  workload.serving.tensor_parallel = workload.serving.pipeline_parallel = 1;
   run();
   ck_assert(!x.has_candidate && x.has_memory && !card.has_configuration);
   ck_assert_uint_eq(x.decode.operator_count, 0);

@@ -118,13 +118,14 @@ START_TEST(figures_of_a_card_belong_together)
 }
 END_TEST
 
-/* Llama-3.1-405B in bf16 on one H100 host: test_memory derives 12 GPUs (tp 4 × pp 3); tensor parallelism alone ends at 8
+/* Llama-3.1-405B in bf16 on one H100 host: test_memory derives 12 GPUs (tp 4 × pp 3); tensor parallelism ends at its 8
    GPUs with 94.5 GiB of weights each against 71.3 usable. */
 START_TEST(weights_that_exceed_every_host_are_no_fit)
 {
   static struct problem p;
   struct scorecard card;
   problem_init(&p, "h100-sxm-80gb", "llama-3.1-405b");
+  p.workload.constraints.gpu_quota = 8;
   evaluate(&card, &p);
   ck_assert_int_eq(card.verdict, VERDICT_NO_FIT);
   ck_assert_int_eq(card.no_fit_reason, NO_FIT_WEIGHTS_EXCEED_MEMORY);
@@ -152,6 +153,20 @@ START_TEST(the_layout_that_min_gpus_names_fits)
   evaluate(&card, &p);
   ck_assert_msg(card.verdict == VERDICT_FIT, "%s", card.no_fit_detail);
   ck_assert_uint_eq(card.configuration.gpus, 12);
+  ck_assert_uint_eq(card.configuration.gpus_billed, 16);
+}
+END_TEST
+
+/* Two hosts of 8 are billed for 12 GPUs as for 16: tp 8 × pp 2 uses them all. */
+START_TEST(stages_are_searched_where_no_single_one_holds_the_model)
+{
+  static struct problem p;
+  struct scorecard card;
+  problem_init(&p, "h100-sxm-80gb", "llama-3.1-405b");
+  p.workload.traffic.requests_per_s = 0.01;
+  evaluate(&card, &p);
+  ck_assert_msg(card.verdict == VERDICT_FIT, "%s", card.no_fit_detail);
+  ck_assert_uint_gt(card.configuration.pipeline_parallel, 1);
   ck_assert_uint_eq(card.configuration.gpus_billed, 16);
 }
 END_TEST
@@ -458,6 +473,7 @@ int main(void)
   tcase_add_test(tcase, figures_of_a_card_belong_together);
   tcase_add_test(tcase, weights_that_exceed_every_host_are_no_fit);
   tcase_add_test(tcase, the_layout_that_min_gpus_names_fits);
+  tcase_add_test(tcase, stages_are_searched_where_no_single_one_holds_the_model);
   tcase_add_test(tcase, llama_70b_needs_two_gpus);
   tcase_add_test(tcase, targets_are_met_missed_or_not_decided);
   tcase_add_test(tcase, a_growing_queue_has_no_latency);
