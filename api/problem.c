@@ -105,7 +105,9 @@ static void faults_sentence(char *to, size_t size, const struct faults *faults)
   if (faults->is_truncated)
     (void)snprintf(to, size, "the request has more than %d faults; the first %d are listed", FAULTS_MAX, FAULTS_MAX);
   else if (faults->count == 1)
-    (void)snprintf(to, size, "%s: %s", faults->items[0].pointer, faults->items[0].detail);
+    (void)snprintf(to, size, "%s: %s",
+                   faults->items[0].pointer[0] != '\0' ? faults->items[0].pointer : "(the whole document)",
+                   faults->items[0].detail);
   else
     (void)snprintf(to, size, "the request has %zu faults", faults->count);
 }

@@ -36,7 +36,7 @@ const struct route api_routes[] = {
     {"GET", "/v1/workloads/{name}", workloads_get, SCOPE_READ, 0, "One workload.", NULL},
     {"PUT", "/v1/workloads/{name}", workloads_put, SCOPE_REVIEW, WRITES, "Create or replace a workload.", NULL},
     {"DELETE", "/v1/workloads/{name}", workloads_delete, SCOPE_REVIEW, ROUTE_WORKER,
-     "Delete a workload that no history refers to.", NULL},
+     "Delete a registered workload; its history stays.", NULL},
     {"GET", "/v1/models", models_list, SCOPE_READ, ROUTE_WORKER, "Stored models.", page_keys},
     {"POST", "/v1/models/inspect", models_inspect_post, SCOPE_READ, WRITES | ROUTE_IDEMPOTENT_KEY,
      "Read a model config and answer what follows from it; stores nothing.", NULL},

@@ -137,10 +137,7 @@ static int print(const char *answer, enum api_accuracy_form form)
   (void)fputs(answer, stdout);
   if (form == API_ACCURACY_JSON)
     (void)fputc('\n', stdout);
-  if (fflush(stdout) == 0 && !ferror(stdout))
-    return EXIT_STATUS_OK;
-  (void)fprintf(stderr, "fitd: writing the result failed: %s\n", strerror(errno));
-  return EXIT_STATUS_UNAVAILABLE;
+  return commands_end_output(EXIT_STATUS_OK, EXIT_STATUS_UNAVAILABLE);
 }
 
 static int run(struct options *options)

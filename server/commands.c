@@ -3,6 +3,7 @@
 #include "server/commands.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,18 @@
 #include "server/listener.h"
 
 #define SYSTEM_DIRECTORY "/var/lib/fitd"
+
+/* SIGPIPE is ignored in the whole process, because the daemon and the HTTP client need that: a reader that has seen enough
+   (`| head`) is met here instead. */
+int commands_end_output(int status, int failed)
+{
+  if (fflush(stdout) == 0 && !ferror(stdout))
+    return status;
+  if (errno == EPIPE)
+    return status;
+  (void)fprintf(stderr, "fitd: writing the result failed: %s\n", strerror(errno));
+  return failed;
+}
 
 int commands_help(void)
 {
@@ -44,12 +57,13 @@ int commands_help(void)
       "reopens the log.\n\n",
       stdout);
   config_help(stdout);
-  return ferror(stdout) ? EXIT_STATUS_FAILED : EXIT_STATUS_OK;
+  return commands_end_output(EXIT_STATUS_OK, EXIT_STATUS_FAILED);
 }
 
 int commands_version(void)
 {
-  return printf("fitd %s\n", CORE_VERSION) < 0 ? EXIT_STATUS_FAILED : EXIT_STATUS_OK;
+  (void)printf("fitd %s\n", CORE_VERSION);
+  return commands_end_output(EXIT_STATUS_OK, EXIT_STATUS_FAILED);
 }
 
 int commands_refuse_word(const char *word)
@@ -103,7 +117,7 @@ int commands_settings(bool *runs, struct config *config, struct config_sources *
   else if (checks)
     (void)puts("the settings are valid");
   *runs = !dumps && !checks;
-  return fflush(stdout) == 0 ? EXIT_STATUS_OK : EXIT_STATUS_FAILED;
+  return commands_end_output(EXIT_STATUS_OK, EXIT_STATUS_FAILED);
 }
 
 unsigned commands_cores(void)
@@ -257,7 +271,7 @@ static int print_tokens(const json_t *document)
                                                  text_of(row, "created_at"), text_of(row, "revoked_at"));
   if (json_is_string(json_object_get(document, "next_cursor")))
     (void)fputs("fitd: there are more tokens; GET /v1/tokens pages through them\n", stderr);
-  return ferror(stdout) ? EXIT_STATUS_FAILED : EXIT_STATUS_OK;
+  return commands_end_output(EXIT_STATUS_OK, EXIT_STATUS_FAILED);
 }
 
 /* The token alone goes to standard output, so that a script can take it. */

@@ -29,6 +29,9 @@ bool commands_load_config(struct config *config, const struct config_sources *so
 
 /* Complains about a word that is neither flag nor argument; returns EXIT_STATUS_INVALID. */
 int commands_refuse_word(const char *word);
+/* Flushes standard output. Returns `status`, also when the reader closed the pipe early; `failed`, after saying why, when
+   the output could not be written. */
+int commands_end_output(int status, int failed);
 int commands_help(void);
 int commands_version(void);
 

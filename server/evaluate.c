@@ -166,7 +166,8 @@ static void print_fault(const json_t *fault)
   const char *pointer = json_string_value(json_object_get(fault, "pointer"));
   const char *detail = json_string_value(json_object_get(fault, "detail"));
   const char *suggestion = json_string_value(json_object_get(fault, "suggestion"));
-  (void)fprintf(stderr, "  %s: %s", pointer != NULL ? pointer : "", detail != NULL ? detail : "");
+  (void)fprintf(stderr, "  %s: %s", pointer != NULL && pointer[0] != '\0' ? pointer : "(the whole document)",
+                detail != NULL ? detail : "");
   if (suggestion != NULL)
     (void)fprintf(stderr, "; did you mean \"%s\"?", suggestion);
   (void)fputc('\n', stderr);
@@ -207,11 +208,7 @@ static int print_result(const struct result *result, bool is_json)
     print_problem(result->json);
   else if (!is_json)
     status = print_table(result);
-  if (fflush(stdout) != 0) {
-    (void)fprintf(stderr, "fitd: writing the result failed: %s\n", strerror(errno));
-    status = EXIT_STATUS_UNAVAILABLE;
-  }
-  return status;
+  return commands_end_output(status, EXIT_STATUS_UNAVAILABLE);
 }
 
 /* ---- The command ---- */

@@ -45,11 +45,16 @@ uint64_t store_catalogue_version(const struct store *store, enum store_catalogue
 
 /* ---- Writing ---- */
 
-/* The newest revision of a name as far as putting another one cares; revision 0 = the name is new. */
+/* A name without revisions is a deleted built-in: it stays, so that the next start does not load the built-in again. Its
+   revisions go on from newest_revision when somebody puts it anew, so a name is the user's alone exactly when revision 1 is
+   there and not built in: only then nothing is left of it after a deletion. */
+
+/* The newest revision of a name as far as putting another one cares. */
 struct newest {
-  int revision;
+  int revision; /* 0 = not stored */
   bool is_builtin;
-  bool is_same; /* its digest is that of the row to be put */
+  bool is_same;    /* its digest is that of the row to be put */
+  int last_number; /* the highest revision number ever given; above 0 without a revision = a deleted built-in */
 };
 
 static enum err read_newest(struct newest *out, struct store_tx *tx, enum store_catalogue kind,
@@ -57,15 +62,16 @@ static enum err read_newest(struct newest *out, struct store_tx *tx, enum store_
 {
   struct query q;
   *out = (struct newest){0};
-  query_begin(&q, tx->connection,
-              "SELECT r.revision, r.is_builtin, r.digest = ?3 FROM catalogue_name AS n "
-              "JOIN catalogue_revision AS r ON r.kind = n.kind AND r.name = n.name "
-              "AND r.revision = n.newest_revision WHERE n.kind = ?1 AND n.name = ?2");
+  query_begin(
+      &q, tx->connection,
+      "SELECT coalesce(r.revision, 0), coalesce(r.is_builtin, 0), coalesce(r.digest = ?3, 0), n.newest_revision "
+      "FROM catalogue_name AS n LEFT JOIN catalogue_revision AS r ON r.kind = n.kind AND r.name = n.name "
+      "AND r.revision = n.newest_revision WHERE n.kind = ?1 AND n.name = ?2");
   query_bind_text(&q, 1, kind_name(kind));
   query_bind_text(&q, 2, row->name);
   query_bind_text(&q, 3, row->digest);
   if (query_row(&q))
-    *out = (struct newest){(int)query_int(&q, 0), query_int(&q, 1) != 0, query_int(&q, 2) != 0};
+    *out = (struct newest){(int)query_int(&q, 0), query_int(&q, 1) != 0, query_int(&q, 2) != 0, (int)query_int(&q, 3)};
   return query_end(&q, e);
 }
 
@@ -102,6 +108,14 @@ static enum err insert_revision(struct store_tx *tx, enum store_catalogue kind, 
   return result;
 }
 
+/* A built-in document replaces built-in ones only, and one that was deleted stays so. */
+static bool is_change(const struct newest *newest, const struct store_document *row)
+{
+  if (newest->revision == 0)
+    return newest->last_number == 0 || !row->is_builtin;
+  return !newest->is_same && (newest->is_builtin || !row->is_builtin);
+}
+
 static enum err refuse_precondition(enum store_catalogue kind, const char *name, int expected, int newest,
                                     struct error *e)
 {
@@ -118,40 +132,67 @@ enum err store_document_put(struct store_tx *tx, enum store_catalogue kind, cons
                             int expected_revision, int *revision, bool *created, bool *changed, struct error *e)
 {
   struct newest newest;
-  bool is_change;
+  bool changes;
   enum err result = read_newest(&newest, tx, kind, row, e);
   if (result != ERR_OK)
     return result;
   if (expected_revision >= 0 && expected_revision != newest.revision)
     return refuse_precondition(kind, row->name, expected_revision, newest.revision, e);
-  is_change = newest.revision == 0 || (!newest.is_same && (newest.is_builtin || !row->is_builtin));
-  if (is_change)
-    result = insert_revision(tx, kind, row, newest.revision + 1, e);
+  changes = is_change(&newest, row);
+  if (changes)
+    result = insert_revision(tx, kind, row, newest.last_number + 1, e);
   if (revision != NULL)
-    *revision = newest.revision + (is_change ? 1 : 0);
+    *revision = changes ? newest.last_number + 1 : newest.revision;
   if (created != NULL)
-    *created = newest.revision == 0;
+    *created = changes && newest.revision == 0;
   if (changed != NULL)
-    *changed = is_change;
+    *changed = changes;
   return result;
+}
+
+static enum err run_on_name(struct store_tx *tx, const char *sql, enum store_catalogue kind, const char *name,
+                            struct error *e)
+{
+  struct query q;
+  query_begin(&q, tx->connection, sql);
+  query_bind_text(&q, 1, kind_name(kind));
+  query_bind_text(&q, 2, name);
+  return query_run(&q, e);
+}
+
+/* Whether a name has revisions, and whether it is the user's alone. */
+static enum err read_owner(bool *is_stored, bool *is_users, struct store_tx *tx, enum store_catalogue kind,
+                           const char *name, struct error *e)
+{
+  struct query q;
+  *is_stored = *is_users = false;
+  query_begin(&q, tx->connection,
+              "SELECT revision = 1 AND NOT is_builtin FROM catalogue_revision WHERE kind = ?1 AND name = ?2 "
+              "ORDER BY revision LIMIT 1");
+  query_bind_text(&q, 1, kind_name(kind));
+  query_bind_text(&q, 2, name);
+  if (query_row(&q)) {
+    *is_stored = true;
+    *is_users = query_int(&q, 0) != 0;
+  }
+  return query_end(&q, e);
 }
 
 enum err store_document_delete(struct store_tx *tx, enum store_catalogue kind, const char *name, struct error *e)
 {
-  static const char *const statements[] = {"DELETE FROM catalogue_revision WHERE kind = ?1 AND name = ?2",
-                                           "DELETE FROM catalogue_name WHERE kind = ?1 AND name = ?2"};
-  enum err result = ERR_OK;
-  for (size_t i = 0; i < 2 && result == ERR_OK; i++) {
-    struct query q;
-    query_begin(&q, tx->connection, statements[i]);
-    query_bind_text(&q, 1, kind_name(kind));
-    query_bind_text(&q, 2, name);
-    result = query_run(&q, e);
-  }
+  bool is_stored, is_users;
+  enum err result = read_owner(&is_stored, &is_users, tx, kind, name, e);
+  if (result == ERR_OK && !is_stored)
+    return error_set(e, ERR_NOT_FOUND, "", "there is no %s %s", kind_name(kind), name);
+  if (result == ERR_OK)
+    result = run_on_name(tx, "DELETE FROM catalogue_revision WHERE kind = ?1 AND name = ?2", kind, name, e);
   if (result == ERR_CONFLICT) /* the foreign keys of scorecard */
     return error_set(e, result, "", "scorecards in the history refer to %s %s", kind_name(kind), name);
-  if (result == ERR_OK && sqlite3_changes(tx->connection->db) == 0)
-    return error_set(e, ERR_NOT_FOUND, "", "there is no %s %s", kind_name(kind), name);
+  if (result == ERR_OK)
+    result = run_on_name(tx,
+                         is_users ? "DELETE FROM catalogue_name WHERE kind = ?1 AND name = ?2"
+                                  : "UPDATE catalogue_name SET alias = '' WHERE kind = ?1 AND name = ?2",
+                         kind, name, e);
   tx->touched |= 1u << kind;
   return result;
 }
@@ -176,7 +217,7 @@ static void read_row(void *to, struct query *q)
 /* A name beats every alias; among equal aliases a user's document beats a built-in one, then the newer. */
 static const char get_where[] =
     "FROM catalogue_revision AS r WHERE r.kind = ?1 AND r.name = coalesce("
-    "(SELECT n.name FROM catalogue_name AS n WHERE n.kind = ?1 AND n.name = ?2), "
+    "(SELECT a.name FROM catalogue_revision AS a WHERE a.kind = ?1 AND a.name = ?2 LIMIT 1), "
     "(SELECT n.name FROM catalogue_name AS n JOIN catalogue_revision AS a ON a.kind = n.kind AND a.name = n.name AND "
     "a.revision = n.newest_revision WHERE n.kind = ?1 AND n.alias = ?2 AND n.alias <> '' "
     "ORDER BY a.is_builtin, a.created_at_ms DESC, n.name LIMIT 1)) ";

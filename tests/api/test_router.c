@@ -1,9 +1,13 @@
 /* Routing over a small table of its own, and what the real table promises: OpenAPI describes exactly its routes. */
+#include "api/problem.h"
 #include "api/router.h"
 #include "tests/lib/scratch.h"
 #include "tests/lib/suite.h"
 
 #include <ctype.h>
+#include <glob.h>
+#include <regex.h>
+#include <stdlib.h>
 #include <string.h>
 
 static enum err nothing(struct api_call *call, struct api_response *out, struct error *e)
@@ -211,6 +215,55 @@ START_TEST(openapi_describes_profile_numbers)
 }
 END_TEST
 
+/* Every problem type of the error codes … */
+static const struct {
+  enum err code;
+  const char *slug;
+} error_types[] = {
+#define ERROR(name, slug, text) {ERR_##name, slug},
+#include "core/error.def"
+#undef ERROR
+};
+
+static void check_type(const char *description, unsigned status, const char *slug)
+{
+  const char *line = scratch_printf("\n- `/problems/%s` (%u): ", slug, status);
+  ck_assert_msg(strstr(description, line) != NULL, "openapi.json describes no /problems/%s (%u)", slug, status);
+}
+
+/* … and those that the sources name where they refuse: a status, then a slug. Returns how many there are. */
+static size_t check_types_of(const char *description, const char *path, const regex_t *refusal)
+{
+  const char *at = scratch_read_file(path);
+  regmatch_t found[4];
+  size_t count = 0;
+  for (; regexec(refusal, at, 4, found, 0) == 0; at += found[0].rm_eo, count++)
+    check_type(description, (unsigned)strtoul(at + found[2].rm_so, NULL, 10),
+               scratch_printf("%.*s", (int)(found[3].rm_eo - found[3].rm_so), at + found[3].rm_so));
+  return count;
+}
+
+START_TEST(openapi_describes_every_problem_type)
+{
+  const char *description = json_string_value(json_object_get(json_object_get(openapi(), "info"), "description"));
+  regex_t refusal;
+  glob_t sources;
+  size_t count = 0, i;
+  ck_assert_ptr_nonnull(description);
+  for (i = 1; i < sizeof error_types / sizeof error_types[0]; i++) /* 0 is no error */
+    check_type(description, status_of_error(error_types[i].code), error_types[i].slug);
+  ck_assert_int_eq(
+      regcomp(&refusal, "(http_refuse|api_problem)\\([^;\"]*[ \n]([0-9]{3}),[ \n]*\"([a-z-]+)\"", REG_EXTENDED), 0);
+  ck_assert_int_eq(glob(suite_source_path("api/*.c"), 0, NULL, &sources), 0);
+  ck_assert_int_eq(glob(suite_source_path("server/*.c"), GLOB_APPEND, NULL, &sources), 0);
+  for (i = 0; i < sources.gl_pathc; i++)
+    count += check_types_of(description, sources.gl_pathv[i], &refusal);
+  globfree(&sources);
+  regfree(&refusal);
+  ck_assert_uint_ge(count, 16); /* as many as there were when this was written: the pattern finds them */
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("api/router");
@@ -224,5 +277,6 @@ int main(void)
   tcase_add_test(tcase, table_is_sound);
   tcase_add_test(tcase, openapi_describes_the_table);
   tcase_add_test(tcase, openapi_describes_profile_numbers);
+  tcase_add_test(tcase, openapi_describes_every_problem_type);
   return suite_run(suite);
 }

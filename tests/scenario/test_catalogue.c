@@ -115,6 +115,24 @@ START_TEST(users_revision_wins_over_the_built_in)
 }
 END_TEST
 
+START_TEST(deleted_built_ins_stay_deleted)
+{
+  ck_assert_int_eq(web_delete(&fitd, "/v1/profiles/t4-16gb")->status, 204);
+  ck_assert_int_eq(web_delete(&fitd, "/v1/models/qwen3-32b")->status, 204);
+  daemon_stop(&fitd);
+  daemon_launch(&fitd, NULL);
+  (void)reply_assert_problem(web_get(&fitd, "/v1/profiles/t4-16gb"), 404);
+  (void)reply_assert_problem(web_get(&fitd, "/v1/models/qwen3-32b"), 404);
+  ck_assert_uint_eq(count_items("/v1/profiles?limit=1000"), 50);
+  (void)reply_assert_problem(web_post(&fitd, "/v1/evaluations", sample_sketch_with("\"profiles\":[\"t4-16gb\"]")), 422);
+  (void)web_put_status(&fitd, "/v1/profiles/t4-16gb", sample_profile(300, "0.5"), 201);
+  daemon_stop(&fitd);
+  daemon_launch(&fitd, NULL);
+  ck_assert_double_eq_tol(doc_number(web_get_ok(&fitd, "/v1/profiles/t4-16gb"), "memory_bandwidth_gb_s"), 300, 1e-9);
+  (void)web_get_ok(&fitd, "/v1/profiles/l4-24gb");
+}
+END_TEST
+
 START_TEST(bad_profiles_are_refused)
 {
   json_t *profile = doc_parse(sample_profile(-1, "2.5"));
@@ -297,6 +315,19 @@ START_TEST(workloads_are_kept)
 }
 END_TEST
 
+/* Scorecards carry the name of a workload, registered or not: they need no official sketch to stand. */
+START_TEST(history_outlives_its_workload)
+{
+  const char *id;
+  (void)web_put_status(&fitd, "/v1/workloads/support-chat", workload_body(""), 201);
+  id = doc_text(sample_scorecard(&fitd, sample_sketch_with("\"profiles\":[\"h100-sxm-80gb\"]")), "id");
+  ck_assert_int_eq(web_delete(&fitd, "/v1/workloads/support-chat")->status, 204);
+  (void)reply_assert_problem(web_get(&fitd, "/v1/workloads/support-chat"), 404);
+  ck_assert_str_eq(doc_text(web_get_ok(&fitd, scratch_printf("/v1/scorecards/%s", id)), "workload"), "support-chat");
+  ck_assert_uint_eq(count_items("/v1/scorecards?workload=support-chat"), 1);
+}
+END_TEST
+
 START_TEST(workload_must_be_the_one_of_its_sketch)
 {
   const json_t *problem = reply_assert_problem(web_put(&fitd, "/v1/workloads/search", workload_body("")), 422);
@@ -327,6 +358,7 @@ int main(void)
   tcase_add_test(tcase, what_is_read_can_be_written_back);
   tcase_add_test(tcase, available_profiles_are_the_default);
   tcase_add_test(tcase, users_revision_wins_over_the_built_in);
+  tcase_add_test(tcase, deleted_built_ins_stay_deleted);
   tcase_add_test(tcase, bad_profiles_are_refused);
   tcase_add_test(tcase, bad_names_are_refused);
   tcase_add_loop_test(tcase, model_from_its_configuration, 0, (int)(sizeof DENSE / sizeof DENSE[0]));
@@ -337,6 +369,7 @@ int main(void)
   tcase_add_test(tcase, history_keeps_a_model_from_deletion);
   tcase_add_test(tcase, history_keeps_a_profile_from_deletion);
   tcase_add_test(tcase, workloads_are_kept);
+  tcase_add_test(tcase, history_outlives_its_workload);
   tcase_add_test(tcase, workload_must_be_the_one_of_its_sketch);
   tcase_add_test(tcase, workload_sketch_is_checked);
   return suite_run(suite);

@@ -227,6 +227,65 @@ START_TEST(evaluate_exit_statuses)
 }
 END_TEST
 
+START_TEST(evaluate_names_the_whole_document)
+{
+  const struct command_result result = run2("evaluate", write_file("array.json", "[]"));
+  assert_exit(&result, 2);
+  ck_assert_msg(strncmp(result.err, "fitd: (the whole document): ", 28) == 0, "%s", result.err);
+  ck_assert_msg(strstr(result.err, "\n  (the whole document): ") != NULL, "%s", result.err);
+}
+END_TEST
+
+/* Runs a command whose output nobody reads, as in `fitd … | head` after head has left; *complaint is what it said. */
+static int run_unread(const char *const *arguments, const char **complaint)
+{
+  const char *path = write_file("unread.log", "");
+  FILE *in = fopen("/dev/null", "rb"), *err = fopen(path, "wb");
+  int fds[2], status;
+  ck_assert(in != NULL && err != NULL);
+  ck_assert_int_eq(pipe(fds), 0);
+  ck_assert_int_eq(close(fds[0]), 0);
+  status = command_wait(command_spawn(arguments, fileno(in), fds[1], fileno(err)), 60);
+  ck_assert_int_eq(close(fds[1]), 0);
+  ck_assert_int_eq(fclose(in), 0);
+  ck_assert_int_eq(fclose(err), 0);
+  *complaint = scratch_read_file(path);
+  return status;
+}
+
+/* The verdict still is the exit status. */
+START_TEST(a_closed_pipe_is_no_failure)
+{
+  const char *fit = write_file("fit.json", fitting_sketch()), *unfit = write_file("unfit.json", unfit_sketch());
+  const struct {
+    const char *arguments[4];
+    int status;
+  } cases[] = {{{"evaluate", fit}, 0},
+               {{"evaluate", "--json", fit}, 0},
+               {{"evaluate", "--json", unfit}, 1},
+               {{"--help"}, 0},
+               {{"--version"}, 0},
+               {{"--dump-config"}, 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const char *complaint;
+    ck_assert_int_eq(run_unread(cases[i].arguments, &complaint), cases[i].status);
+    ck_assert_str_eq(complaint, "");
+  }
+}
+END_TEST
+
+START_TEST(a_full_disk_is_a_failure)
+{
+  const char *const arguments[] = {"evaluate", write_file("fit.json", fitting_sketch()), NULL};
+  const char *path = write_file("full.log", "");
+  FILE *in = fopen("/dev/null", "rb"), *out = fopen("/dev/full", "wb"), *err = fopen(path, "wb");
+  ck_assert(in != NULL && out != NULL && err != NULL);
+  ck_assert_int_eq(command_wait(command_spawn(arguments, fileno(in), fileno(out), fileno(err)), 60), 4);
+  ck_assert_int_eq(fclose(in) | fclose(out) | fclose(err), 0);
+  ck_assert_msg(strstr(scratch_read_file(path), "writing the result failed") != NULL, "%s", scratch_read_file(path));
+}
+END_TEST
+
 /* With --json a refusal is JSON too, the one the daemon would send. */
 START_TEST(evaluate_refuses_in_json)
 {
@@ -386,6 +445,9 @@ int main(void)
   tcase_add_test(commands, evaluate_reads_standard_input);
   tcase_add_test(commands, evaluate_prints_a_table_on_a_terminal);
   tcase_add_test(commands, evaluate_exit_statuses);
+  tcase_add_test(commands, evaluate_names_the_whole_document);
+  tcase_add_test(commands, a_closed_pipe_is_no_failure);
+  tcase_add_test(commands, a_full_disk_is_a_failure);
   tcase_add_test(commands, evaluate_refuses_in_json);
   tcase_add_test(running, sigterm_cuts_no_request_short);
   tcase_add_test(running, sigterm_while_evaluating);

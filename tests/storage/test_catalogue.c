@@ -200,6 +200,57 @@ START_TEST(test_delete)
 }
 END_TEST
 
+/* What a start does with the built-in catalogue must not undo a deletion, nor what came after it. */
+START_TEST(test_deleted_builtin_stays_deleted)
+{
+  struct removal removal = {STORE_PROFILE, "h100"};
+  struct store_page page = {.limit = 2};
+  struct store_documents list;
+  struct store_document got;
+  struct put again;
+  put("h100", "builtin-1", -1, true, ERR_OK);
+  put("h100", "mine", -1, false, ERR_OK);
+  ck_assert_err(write_row(do_delete, &removal), ERR_OK);
+  again = put("h100", "builtin-1", -1, true, ERR_OK);
+  ck_assert(!again.created && !again.changed && again.revision == 0);
+  put("h100", "builtin-2", -1, true, ERR_OK); /* nor does a new release bring it back */
+  ck_assert_err(store_document_get(store, &got, STORE_PROFILE, "h100", 0, &error), ERR_NOT_FOUND);
+  ck_assert_err(store_document_list(store, &list, STORE_PROFILE, &page, &error), ERR_OK);
+  ck_assert_uint_eq(list.count, 0);
+  store_documents_fini(&list);
+  ck_assert_err(write_row(do_delete, &removal), ERR_NOT_FOUND);
+  put("h100", "mine", 2, false, ERR_PRECONDITION);
+  ck_assert_says("not stored");
+  again = put("h100", "mine", 0, false, ERR_OK); /* the user may put it anew … */
+  ck_assert(again.created && again.changed && again.revision == 3);
+  ck_assert_err(write_row(do_delete, &removal), ERR_OK); /* … and delete that as well */
+  ck_assert(!put("h100", "builtin-1", -1, true, ERR_OK).changed);
+}
+END_TEST
+
+START_TEST(test_deleted_user_name_leaves_nothing)
+{
+  struct removal removal = {STORE_PROFILE, "h100"};
+  struct put builtin;
+  put("h100", "mine", -1, false, ERR_OK);
+  ck_assert_err(write_row(do_delete, &removal), ERR_OK);
+  builtin = put("h100", "builtin-1", -1, true, ERR_OK);
+  ck_assert(builtin.created && builtin.revision == 1);
+}
+END_TEST
+
+START_TEST(test_deleted_builtin_hides_no_alias)
+{
+  struct removal removal = {STORE_MODEL, "a-builtin"};
+  struct store_document got;
+  put_alias("a-builtin", "Org/One", "d1", true);
+  ck_assert_err(write_row(do_delete, &removal), ERR_OK);
+  ck_assert_err(store_document_get(store, &got, STORE_MODEL, "Org/One", 0, &error), ERR_NOT_FOUND);
+  put_alias("mine", "a-builtin", "d2", false);
+  check_found("a-builtin", "mine");
+}
+END_TEST
+
 START_TEST(test_delete_what_history_needs)
 {
   struct removal removal = {STORE_PROFILE, "h100"}, workload = {STORE_WORKLOAD, "chat"};
@@ -276,6 +327,9 @@ int main(void)
   tcase_add_test(tcase, test_list_pages);
   tcase_add_test(tcase, test_revision_pages);
   tcase_add_test(tcase, test_delete);
+  tcase_add_test(tcase, test_deleted_builtin_stays_deleted);
+  tcase_add_test(tcase, test_deleted_user_name_leaves_nothing);
+  tcase_add_test(tcase, test_deleted_builtin_hides_no_alias);
   tcase_add_test(tcase, test_delete_what_history_needs);
   tcase_add_test(tcase, test_scorecard_needs_its_revision);
   tcase_add_test(tcase, test_versions_move_with_commits_only);
