@@ -70,6 +70,7 @@ static enum err read_model_row(struct catalogue_model *out, const char *name, co
     return unreadable("model", name, &faults, e);
   (void)snprintf(out->name, sizeof out->name, "%s", name);
   (void)snprintf(out->model.name, sizeof out->model.name, "%s", name);
+  (void)snprintf(out->model.hf_id, sizeof out->model.hf_id, "%s", out->alias);
   return ERR_OK;
 }
 

@@ -2,6 +2,7 @@
 #include "core/fit.h"
 
 #include "core/fit_int.h"
+#include "core/launch.h"
 #include "core/preset.h"
 #include "core/scorecard.h"
 #include "core/served.h"
@@ -225,6 +226,8 @@ enum err fit_evaluate(struct scorecard *out, const struct fit_request *request, 
   if ((err = scorecard_fill(out, &result, &input, arena, e)) != ERR_OK ||
       (err = fit_options_report(out, &notes, &result, &input, arena, e)) != ERR_OK)
     return err;
+  if (result.has_candidate)
+    launch_notes(&notes, &result.best, &input);
   note_chunking(&notes, &input);
   note_undecided(&notes, out);
   out->configuration.weights = served_has_experts(request->model) ? input.precision.experts : input.precision.dense;

@@ -14,6 +14,7 @@
 #include "core/precision.h"
 
 #define MODEL_NAME_MAX 64
+#define MODEL_HF_ID_MAX 128
 #define MODEL_LAYERS_MAX 1024     /* layers of one model */
 #define MODEL_LAYER_KINDS_MAX 128 /* different layers of one model */
 #define MODEL_HIDDEN_MAX 262144
@@ -118,6 +119,7 @@ struct model_precision {
 
 struct model {
   char name[MODEL_NAME_MAX + 1];
+  char hf_id[MODEL_HF_ID_MAX + 1]; /* what an engine loads; "" = not known */
   unsigned hidden_size;
   unsigned vocab_size;
   unsigned max_context_tokens; /* 0 = not stated */

@@ -2,6 +2,7 @@
 #include "core/scorecard.h"
 
 #include "core/band.h"
+#include "core/launch.h"
 #include "core/parallel.h"
 #include "core/units.h"
 
@@ -225,29 +226,6 @@ static void fill_uncertainty(struct scorecard_uncertainty *to, const struct cand
   fill_band(to->itl_ratio, class, BAND_TPOT);
   fill_band(to->throughput_ratio, class, BAND_THROUGHPUT);
   to->band_class = band_class_name(class);
-}
-
-static const char *launch_command(const struct candidate *best, const struct search_input *input, struct arena *arena)
-{
-  const struct preset *preset = &best->engine.preset;
-  const unsigned tp = best->layout.tensor_parallel, pp = best->layout.pipeline_parallel;
-  const bool is_fp8_kv = precision_element_bytes(input->precision.kv_cache) < 2;
-  if (strcmp(preset->runtime, "vllm") == 0)
-    return arena_printf(arena,
-                        "vllm serve %s --tensor-parallel-size %u --pipeline-parallel-size %u --max-num-seqs %u "
-                        "--max-num-batched-tokens %u --gpu-memory-utilization %.3g%s",
-                        input->model->name, tp, pp, preset->max_batch, preset->max_batched_tokens,
-                        preset->memory_fraction_ratio, is_fp8_kv ? " --kv-cache-dtype fp8" : "");
-  if (strcmp(preset->runtime, "sglang") == 0)
-    return arena_printf(arena,
-                        "python3 -m sglang.launch_server --model-path %s --tp-size %u --pp-size %u "
-                        "--max-running-requests %u --chunked-prefill-size %u --mem-fraction-static %.3g%s",
-                        input->model->name, tp, pp, preset->max_batch, preset->max_batched_tokens,
-                        preset->memory_fraction_ratio, is_fp8_kv ? " --kv-cache-dtype fp8_e4m3" : "");
-  if (strcmp(preset->runtime, "tensorrt-llm") == 0)
-    return arena_printf(arena, "trtllm-serve %s --tp_size %u --pp_size %u --max_batch_size %u --max_num_tokens %u",
-                        input->model->name, tp, pp, preset->max_batch, preset->max_batched_tokens);
-  return arena_printf(arena, "%s --model %s --tensor-parallel-size %u", preset->runtime, input->model->name, tp);
 }
 
 static enum err fill_configuration(struct scorecard *card, const struct candidate *best,

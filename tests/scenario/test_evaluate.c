@@ -384,9 +384,18 @@ START_TEST(launch_line_is_the_configuration)
   const char *batch = scratch_printf("--max-num-seqs %lld", doc_integer(card, "configuration.max_batch"));
   const char *tensor =
       scratch_printf("--tensor-parallel-size %lld", doc_integer(card, "configuration.tensor_parallel"));
-  ck_assert_int_eq(strncmp(launch, "vllm serve ", 11), 0);
+  ck_assert_msg(strncmp(launch, "vllm serve meta-llama/Llama-3.1-70B-Instruct ", 45) == 0, "%s", launch);
   ck_assert_msg(strstr(launch, batch) != NULL, "no %s in: %s", batch, launch);
   ck_assert_msg(strstr(launch, tensor) != NULL, "no %s in: %s", tensor, launch);
+}
+END_TEST
+
+START_TEST(launch_line_converts_what_is_asked_in_fp8)
+{
+  const json_t *card = sample_scorecard(
+      &fitd, sample_sketch_with("\"profiles\":[\"h100-sxm-80gb\"],\"precision\":{\"weights\":\"fp8\"}"));
+  const char *launch = doc_text(card, "configuration.launch");
+  ck_assert_msg(strstr(launch, " --quantization fp8") != NULL, "%s", launch);
 }
 END_TEST
 
@@ -555,6 +564,7 @@ int main(void)
   tcase_add_test(tcase, default_profiles_are_the_priced_and_confirmed_ones);
   tcase_add_test(tcase, steady_throughput_is_the_offered_load);
   tcase_add_test(tcase, launch_line_is_the_configuration);
+  tcase_add_test(tcase, launch_line_converts_what_is_asked_in_fp8);
   tcase_add_test(tcase, found_configuration_can_be_pinned);
   tcase_add_test(tcase, closed_loop_holds_its_concurrency);
   tcase_add_test(tcase, without_a_price_cost_is_null_and_says_so);
