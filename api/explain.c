@@ -291,7 +291,8 @@ static json_t *first_token(const struct explanation *x)
       {"slot_wait", parts->slot_wait_s, "for one of max_batch places: M/D/c of the load, or users beyond the batch"},
       {"step_wait", parts->step_wait_s, "busy × steps_waited × itl: rest of the running step and scheduler look-ahead"},
       {"prompt_wait", parts->prompt_wait_s, "load / (2 (1 - load)) × prompt, load = prefill_load: prompts before it"},
-      {"prefill", parts->prefill_s, "what its chunks add to running steps, and those steps; alone: prefill.time_ms"},
+      {"prefill", parts->prefill_s,
+       "its chunks beside running decodes, or alone (prefill.time_ms), by how often the engine is busy"},
       {"host", parts->host_s, "prefill_layer constant × layers × chunks: no graphs are captured for prompts"},
       {"transfer", parts->transfer_s, "KV cache of the prompt to a decode replica: disaggregated pools only"},
   };

@@ -97,7 +97,7 @@ static const struct experts_row *row_of(enum experts_device device, enum experts
   return &table[DEVICE_H100][PATH_BF16];
 }
 
-static double peak_of(enum experts_path path, const struct hardware *hardware)
+static double peak_of(enum experts_path path, enum precision weights, const struct hardware *hardware)
 {
   const double wide =
       fmax(hardware_peak_flops(hardware, PRECISION_BF16), hardware_peak_flops(hardware, PRECISION_FP16));
@@ -106,6 +106,8 @@ static double peak_of(enum experts_path path, const struct hardware *hardware)
     narrow = hardware_peak_flops(hardware, PRECISION_FP8);
   else if (path == PATH_NVFP4)
     narrow = hardware_peak_flops(hardware, PRECISION_NVFP4);
+  else if (weights == PRECISION_FP32)
+    narrow = hardware_peak_flops(hardware, PRECISION_FP32);
   return narrow > 0 ? narrow : wide;
 }
 
@@ -126,7 +128,7 @@ struct experts_time experts_time(const struct op *op, const struct hardware *har
     efficiency = fmax(efficiency, static_floor);
   if (op->token_experts > 0)
     padded_flops *= (op->token_experts + op->experts_hit * row->tile / 2) / op->token_experts;
-  compute_s = padded_flops / (peak_of(path, hardware) * efficiency);
+  compute_s = padded_flops / (peak_of(path, op->precision, hardware) * efficiency);
   memory_s =
       (op->weight_bytes + row->activation_factor * op->activation_bytes) / (bandwidth_bytes_s * row->memory_efficiency);
   time.floor_s = row->t0_us * US;

@@ -67,12 +67,22 @@ static void fill_kv(struct scorecard_memory *memory, const struct search_input *
                     const struct memory_plan *plan)
 {
   const double gpus = layout->tensor_parallel * layout->pipeline_parallel; /* that hold one sequence */
+  const struct memory_case c = {.model = input->model,
+                                .hardware = input->hardware,
+                                .layout = layout,
+                                .precision = &input->precision,
+                                .preset = &input->preset};
   const double session =
       memory_sequence_bytes(input->model, layout, &input->precision, &input->preset, request_tokens(input));
-  memory->kv_bytes_per_token = plan->kv_growing_per_token_bytes * gpus;
-  if (layout->pipeline_parallel > 1) /* the plan speaks of the largest stage */
-    memory->kv_bytes_per_token *=
-        (double)input->model->layer_count / (parallel_stage_layers(input->model, layout) * layout->pipeline_parallel);
+  memory->kv_bytes_per_token = plan->kv_growing_per_token_bytes * layout->tensor_parallel;
+  if (layout->pipeline_parallel > 1) { /* the plan speaks of one stage */
+    memory->kv_bytes_per_token = 0;
+    for (unsigned stage = 0; stage < layout->pipeline_parallel; stage++) {
+      struct memory_plan part;
+      memory_plan_stage(&part, &c, stage);
+      memory->kv_bytes_per_token += part.kv_growing_per_token_bytes * layout->tensor_parallel;
+    }
+  }
   memory->kv_bytes_per_session = session * gpus;
   if (session > 0)
     memory->max_concurrent_sessions = floor(fmax(0, plan->kv_cache_bytes) / session) * layout->attention_data_parallel;

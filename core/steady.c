@@ -44,6 +44,21 @@ double steady_batch_limit(bool *is_kv, const struct engine *engine, const struct
   return ranks * fmin(by_kv, by_setting);
 }
 
+/* What a prompt makes the others wait. A decode step has room for prompts once: when more steps carry prompts than decodes
+   are due, the rest of the prompts goes in steps of their own. */
+static double stall_s(const struct engine *engine, const struct steady_load *load, double added_s, double batch)
+{
+  const unsigned chunks = step_prompt_chunks(engine, load->prompt_tokens);
+  const double steps_each = chunks / step_prompts_at_once(engine, load->prompt_tokens);
+  const double steps = batch / step_prompt_parts(engine) * steps_each;
+  const double beside_decodes = fmin(1, load->output_tokens / steps);
+  const double stall = step_prompt_stall_s(engine, added_s, chunks, load->prompt_tokens, batch, load->output_tokens);
+  if (beside_decodes >= 1)
+    return stall;
+  return beside_decodes * stall +
+         (1 - beside_decodes) * fmax(stall, step_prompt_packed_s(engine, load->prompt_tokens, load->cached_tokens));
+}
+
 /* Engine time of one request that shares its steps with batch - 1 others, all alike: osl·s(B) + B·P, with P what each prompt
    makes the others wait. Fills decode, the prompt's added_s and stall_s of *out. */
 static double service_s(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
@@ -52,8 +67,7 @@ static double service_s(struct steady_state *out, const struct engine *engine, c
   step_decode(&out->decode, engine, batch, mean_context(load));
   out->prompt.added_s =
       step_prompt_added_s(engine, &out->decode, load->prompt_tokens, load->cached_tokens, batch, mean_context(load));
-  out->stall_s = step_prompt_stall_s(engine, out->prompt.added_s, step_prompt_chunks(engine, load->prompt_tokens),
-                                     load->prompt_tokens, batch, load->output_tokens);
+  out->stall_s = stall_s(engine, load, out->prompt.added_s, batch);
   return load->output_tokens * out->decode.seconds / engine->drafter.tokens_per_step + batch * out->stall_s;
 }
 
@@ -78,17 +92,20 @@ double steady_steps_waited(const struct preset *preset)
 
 /* From sending to the first token, waiting for a slot excluded. The engine is busy with others with probability `busy`;
    then the request waits for the rest of the running step and the scheduler's look-ahead, and for prompts before it
-   (M/D/1 on prefill work). Each chunk rides in a step that carries the decodes too. SERVING §2, §6. */
+   (M/D/1 on prefill work). Each chunk rides in a step that carries the decodes too, where there are any. SERVING §2, §6. */
 static struct steady_parts first_token(const struct engine *engine, const struct steady_state *state, double busy,
                                        double prefill_load, double batch)
 {
   const struct preset *preset = &engine->preset;
+  const double beside_s =
+      state->prompt.added_s * step_prompt_parts(engine) + state->prompt.chunks * state->decode.seconds;
   struct steady_parts parts = {.server_s = step_server_s(engine, state->view.input_tokens),
                                .prefill_load_ratio = prefill_load};
   parts.steps_waited = steady_steps_waited(preset);
   parts.host_s = step_prompt_host_s(engine, state->prompt.chunks);
-  parts.prefill_s =
-      batch > 1 ? state->prompt.added_s + state->prompt.chunks * state->decode.seconds : state->prompt.alone_s;
+  parts.prefill_s = state->prompt.alone_s;
+  if (batch > 1)
+    parts.prefill_s += busy * (beside_s - parts.prefill_s);
   parts.step_wait_s = busy * parts.steps_waited * state->itl_s;
   parts.prompt_wait_s = prefill_load / (2 * (1 - prefill_load)) * (state->prompt.added_s + parts.host_s);
   return parts;

@@ -280,11 +280,16 @@ static double experts_added_s(const struct engine *engine, const struct step_tim
          (step->group_s[OPERATOR_EXPERTS] - decode->group_s[OPERATOR_EXPERTS]);
 }
 
+double step_prompt_parts(const struct engine *engine)
+{
+  return (double)engine->layout.attention_data_parallel * engine->layout.pipeline_parallel;
+}
+
 double step_prompt_added_s(const struct engine *engine, const struct step_time *decode, double prompt_tokens,
                            double past_tokens, double batch, double context_tokens)
 {
   const unsigned chunks = step_prompt_chunks(engine, prompt_tokens);
-  const double parts = engine->layout.attention_data_parallel * engine->layout.pipeline_parallel;
+  const double parts = step_prompt_parts(engine);
   double added_s = 0;
   struct step_time step;
   for (unsigned i = 0; i < chunks; i++) {
@@ -297,6 +302,27 @@ double step_prompt_added_s(const struct engine *engine, const struct step_time *
         fmax(0, step.seconds - (decode->seconds - decode->draft_s) + experts_added_s(engine, decode, &step)) / parts;
   }
   return engine->constants.scale_prefill * added_s;
+}
+
+double step_prompts_at_once(const struct engine *engine, double prompt_tokens)
+{
+  return fmax(1, floor(engine->preset.max_batched_tokens / prompt_tokens));
+}
+
+double step_prompt_packed_s(const struct engine *engine, double prompt_tokens, double past_tokens)
+{
+  const unsigned chunks = step_prompt_chunks(engine, prompt_tokens);
+  const double together = chunks > 1 ? 1 : step_prompts_at_once(engine, prompt_tokens);
+  double seconds = 0;
+  struct step_time step;
+  for (unsigned i = 0; i < chunks; i++) {
+    struct step_shape shape = step_chunk_shape(engine, prompt_tokens, past_tokens, i);
+    shape.prefill_tokens *= together;
+    shape.prefill_sequences = together;
+    step_chunk(&step, engine, &shape, together);
+    seconds += step.seconds / together;
+  }
+  return engine->constants.scale_prefill * seconds / step_prompt_parts(engine);
 }
 
 void step_prompt(struct prompt_time *out, const struct engine *engine, double prompt_tokens, double past_tokens,

@@ -104,6 +104,15 @@ double step_prompt_stall_s(const struct engine *engine, double added_s, double c
 /* Host cost of the steps that carry a prompt (no graph is captured for them): in the time to the first token alone. */
 double step_prompt_host_s(const struct engine *engine, double chunks);
 
+/* GPUs that work on different prompts at once: work of one prompt over them is its share of their time. */
+double step_prompt_parts(const struct engine *engine);
+
+/* Time of one prompt in steps that carry prompts alone, as many as the token budget holds; its share, like added_s. */
+double step_prompt_packed_s(const struct engine *engine, double prompt_tokens, double past_tokens);
+
+/* Whole prompts that the token budget of one step holds; at least 1. */
+double step_prompts_at_once(const struct engine *engine, double prompt_tokens);
+
 /* added_s alone, given the decode step of the same batch and context: what fixed points iterate on. */
 double step_prompt_added_s(const struct engine *engine, const struct step_time *decode, double prompt_tokens,
                            double past_tokens, double batch, double context_tokens);

@@ -178,13 +178,14 @@ static void time_decode_attention(struct op *op, const struct device *device)
   const enum class class = class_of(device->hardware->family);
   const enum precision format = precision_element_bytes(op->precision) < 2 ? PRECISION_FP8 : PRECISION_BF16;
   const struct decode_constants *row = &decode_table[class][format];
-  double compute_s = 0, memory_s;
+  /* one token of each sequence is far from the tensor units' own efficiency, and past their peak it can not go */
+  const double efficiency = op->tokens_per_sequence > 1 ? prefill_table[class].compute_efficiency : 1;
+  double compute_s, memory_s;
   if (!(row->memory_efficiency > 0))
     row = &decode_table[CLASS_POOLED][format];
   op->floor_s = row->t0_us * US;
   memory_s = op->kv_bytes / (device->bandwidth_bytes_s * row->memory_efficiency);
-  if (op->tokens_per_sequence > 1)
-    compute_s = op->flops / (device->peak_16_bit_flops * prefill_table[class].compute_efficiency);
+  compute_s = op->flops / (device->peak_16_bit_flops * efficiency);
   op->work_s = fmax(compute_s, memory_s);
   settle(op, device, compute_s, memory_s);
 }

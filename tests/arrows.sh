@@ -98,7 +98,7 @@ done
 # core computes: no memory, input, output, time or threads of its own.
 only core <<'END'
 _GLOBAL_OFFSET_TABLE_ __stack_chk_fail __assert_fail
-memcmp memcpy memmove memset memchr strcasecmp strchr strcmp strlen strncasecmp strncmp strnlen strrchr strtol strtoul
+memcmp memcpy memmove memset memchr strcasecmp strchr strcmp strlen strncasecmp strncmp strnlen strrchr strspn strtol strtoul
 __memcpy_chk __memmove_chk __memset_chk
 snprintf vsnprintf __snprintf_chk __vsnprintf_chk
 acos asin atan ceil cos erf erfc exp exp2 expm1 fabs floor fmax fmin fmod frexp ldexp lgamma log log10 log1p log2 lround

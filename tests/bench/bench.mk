@@ -6,4 +6,8 @@ bench-http: ## rates and latencies of the daemon beside a libmicrohttpd hello-wo
 bench-core: ## CPU time of the core beside a plain roofline loop
 	$(MAKE) FLAVOUR=release build/release/tests/bench/bench_core
 	build/release/tests/bench/bench_core
-.PHONY: bench-http bench-core
+
+bench-serving: ## requests a second of the serving simulation beside a loop that counts tokens
+	$(MAKE) FLAVOUR=release build/release/tests/bench/bench_serving
+	build/release/tests/bench/bench_serving
+.PHONY: bench-http bench-core bench-serving

@@ -1,0 +1,269 @@
+/* The running set: admission order as a list, decodes as a heap by their last step, KV blocks by counting. Sequences that
+   decode all grow by a token a step, so it is enough to know how many of them cross a block's end at which phase. */
+#include "core/serving_int.h"
+
+#include <assert.h>
+
+uint64_t serving_blocks(const struct serving_sim *sim, uint64_t tokens)
+{
+  const uint64_t size = sim->settings->kv_block_tokens;
+  return (tokens + size - 1) / size;
+}
+
+uint32_t serving_prefix_blocks(const struct serving_sim *sim, uint32_t request)
+{
+  const uint32_t size = sim->settings->kv_block_tokens;
+  const uint32_t prompt = sim->arrivals[request].input_tokens;
+  const uint32_t common = prompt < sim->settings->shared_prefix_tokens ? prompt : sim->settings->shared_prefix_tokens;
+  return common / size;
+}
+
+uint32_t serving_hit_blocks(const struct serving_sim *sim, uint32_t request, uint32_t cached_blocks)
+{
+  const uint32_t most = (serving_need_tokens(sim, request) - 1) / sim->settings->kv_block_tokens;
+  const uint32_t common = serving_prefix_blocks(sim, request);
+  const uint32_t cached = common < cached_blocks ? common : cached_blocks;
+  return most < cached ? most : cached;
+}
+
+/* The last token that is emitted is never written. */
+static uint64_t whole_life_tokens(const struct serving_sim *sim, uint32_t request)
+{
+  return (uint64_t)sim->arrivals[request].input_tokens + sim->arrivals[request].output_tokens - 1;
+}
+
+static uint64_t held_tokens(const struct serving_sim *sim, uint32_t request, uint64_t kv_tokens)
+{
+  return sim->settings->kv == SERVING_KV_RESERVE ? whole_life_tokens(sim, request) : kv_tokens;
+}
+
+uint64_t serving_admission_blocks(const struct serving_sim *sim, uint32_t request)
+{
+  const uint32_t need = serving_need_tokens(sim, request);
+  return serving_blocks(sim, held_tokens(sim, request, need)) - serving_hit_blocks(sim, request, sim->cached_blocks);
+}
+
+static uint32_t emitted(const struct serving_sim *sim, const struct serving_slot *slot)
+{
+  return sim->arrivals[slot->request].output_tokens - (uint32_t)(slot->finish_step - sim->decode_step);
+}
+
+/* Written so far; a prompt's place is taken at admission. */
+static uint64_t kv_tokens(const struct serving_sim *sim, const struct serving_slot *slot)
+{
+  if (slot->heap_place == SERVING_NONE)
+    return serving_need_tokens(sim, slot->request);
+  return (uint64_t)sim->arrivals[slot->request].input_tokens + emitted(sim, slot) - 1;
+}
+
+static uint64_t shared_tokens(const struct serving_sim *sim, const struct serving_slot *slot)
+{
+  return (uint64_t)slot->shared_blocks * sim->settings->kv_block_tokens;
+}
+
+static void heap_set(struct serving_sim *sim, uint32_t place, uint32_t slot)
+{
+  sim->heap[place] = slot;
+  sim->slots[slot].heap_place = place;
+}
+
+static void heap_up(struct serving_sim *sim, uint32_t place)
+{
+  const uint32_t slot = sim->heap[place];
+  const uint64_t key = sim->slots[slot].finish_step;
+  while (place > 0 && sim->slots[sim->heap[(place - 1) / 2]].finish_step > key) {
+    heap_set(sim, place, sim->heap[(place - 1) / 2]);
+    place = (place - 1) / 2;
+  }
+  heap_set(sim, place, slot);
+}
+
+static void heap_down(struct serving_sim *sim, uint32_t place)
+{
+  const uint32_t slot = sim->heap[place];
+  const uint64_t key = sim->slots[slot].finish_step;
+  for (uint32_t child = 2 * place + 1; child < sim->decoding; child = 2 * place + 1) {
+    if (child + 1 < sim->decoding &&
+        sim->slots[sim->heap[child + 1]].finish_step < sim->slots[sim->heap[child]].finish_step)
+      child++;
+    if (sim->slots[sim->heap[child]].finish_step >= key)
+      break;
+    heap_set(sim, place, sim->heap[child]);
+    place = child;
+  }
+  heap_set(sim, place, slot);
+}
+
+static void heap_remove(struct serving_sim *sim, uint32_t place)
+{
+  const uint32_t last = sim->heap[--sim->decoding];
+  sim->slots[sim->heap[place]].heap_place = SERVING_NONE;
+  if (place == sim->decoding)
+    return;
+  heap_set(sim, place, last);
+  heap_down(sim, place);
+  heap_up(sim, sim->slots[last].heap_place);
+}
+
+static void list_append(struct serving_sim *sim, uint32_t slot)
+{
+  sim->slots[slot].older = sim->newest;
+  sim->slots[slot].newer = SERVING_NONE;
+  if (sim->newest != SERVING_NONE)
+    sim->slots[sim->newest].newer = slot;
+  else
+    sim->oldest = slot;
+  sim->newest = slot;
+}
+
+static void list_remove(struct serving_sim *sim, const struct serving_slot *slot)
+{
+  if (slot->older != SERVING_NONE)
+    sim->slots[slot->older].newer = slot->newer;
+  else
+    sim->oldest = slot->newer;
+  if (slot->newer != SERVING_NONE)
+    sim->slots[slot->newer].older = slot->older;
+  else
+    sim->newest = slot->older;
+}
+
+/* Block phase of the step at which a sequence with so many tokens starts a block. */
+static uint32_t *growth_of(struct serving_sim *sim, uint64_t tokens)
+{
+  const uint32_t size = sim->settings->kv_block_tokens;
+  const uint32_t until = (size - (uint32_t)(tokens % size)) % size;
+  return &sim->growth[(sim->block_phase + until) % size];
+}
+
+uint32_t serving_admit(struct serving_sim *sim, uint32_t request)
+{
+  const uint32_t slot = sim->free_slots[--sim->free_count];
+  const uint32_t need = serving_need_tokens(sim, request);
+  struct serving_slot *s = &sim->slots[slot];
+  *s = (struct serving_slot){.request = request, .heap_place = SERVING_NONE};
+  sim->used_blocks += serving_admission_blocks(sim, request);
+  s->shared_blocks = serving_hit_blocks(sim, request, sim->cached_blocks);
+  list_append(sim, slot);
+  sim->own_tokens += need - shared_tokens(sim, s);
+  sim->remaining_tokens += sim->arrivals[request].output_tokens - sim->outcomes[request].output_tokens;
+  sim->running++;
+  if (sim->used_blocks > sim->totals->peak_kv_blocks)
+    sim->totals->peak_kv_blocks = sim->used_blocks;
+  if (sim->running > sim->totals->peak_batch)
+    sim->totals->peak_batch = sim->running;
+  return slot;
+}
+
+/* The prompt is computed and its token emitted: from now on it is a decode. */
+void serving_start_decoding(struct serving_sim *sim, uint32_t slot)
+{
+  struct serving_slot *s = &sim->slots[slot];
+  const uint32_t request = s->request;
+  const uint32_t tokens = sim->arrivals[request].input_tokens + sim->outcomes[request].output_tokens;
+  s->finish_step = sim->decode_step + sim->arrivals[request].output_tokens - sim->outcomes[request].output_tokens;
+  sim->heap[sim->decoding] = slot;
+  heap_up(sim, sim->decoding++);
+  sim->context_tokens += tokens;
+  if (sim->settings->kv != SERVING_KV_RESERVE)
+    (*growth_of(sim, tokens - 1))++;
+}
+
+/* The first to compute more of the shared prefix than the cache holds leaves its blocks there. */
+void serving_keep_prefix(struct serving_sim *sim, uint32_t slot)
+{
+  struct serving_slot *s = &sim->slots[slot];
+  const uint32_t common = serving_prefix_blocks(sim, s->request);
+  if (common <= sim->cached_blocks)
+    return;
+  sim->own_tokens -= (uint64_t)(common - sim->cached_blocks) * sim->settings->kv_block_tokens;
+  s->shared_blocks += common - sim->cached_blocks;
+  sim->cached_blocks = common;
+}
+
+static void stop_decoding(struct serving_sim *sim, struct serving_slot *s)
+{
+  const uint64_t tokens = kv_tokens(sim, s);
+  sim->context_tokens -= tokens + 1;
+  if (sim->settings->kv != SERVING_KV_RESERVE)
+    (*growth_of(sim, tokens))--;
+  heap_remove(sim, s->heap_place);
+}
+
+void serving_leave(struct serving_sim *sim, uint32_t slot)
+{
+  struct serving_slot *s = &sim->slots[slot];
+  const uint64_t tokens = kv_tokens(sim, s);
+  if (s->heap_place != SERVING_NONE)
+    stop_decoding(sim, s);
+  sim->used_blocks -= serving_blocks(sim, held_tokens(sim, s->request, tokens)) - s->shared_blocks;
+  sim->own_tokens -= tokens - shared_tokens(sim, s);
+  list_remove(sim, s);
+  sim->free_slots[sim->free_count++] = slot;
+  sim->running--;
+}
+
+void serving_preempt_newest(struct serving_sim *sim)
+{
+  const uint32_t slot = sim->newest;
+  struct serving_slot *s = &sim->slots[slot];
+  struct serving_outcome *outcome = &sim->outcomes[s->request];
+  const bool is_decoding = s->heap_place != SERVING_NONE;
+  const uint32_t output = is_decoding ? emitted(sim, s) : outcome->output_tokens;
+  assert(slot != SERVING_NONE);
+  if (is_decoding && sim->itl != NULL)
+    serving_gaps_preempted(sim, slot);
+  serving_leave(sim, slot);
+  if (slot == sim->partial)
+    sim->partial = SERVING_NONE;
+  outcome->output_tokens = output;
+  outcome->preemptions++;
+  sim->totals->preemptions++;
+  sim->remaining_tokens -= sim->arrivals[s->request].output_tokens - output;
+  sim->preempted[sim->preempted_count++] = s->request;
+  sim->waiting_tokens += serving_need_tokens(sim, s->request);
+}
+
+uint64_t serving_growth_blocks(const struct serving_sim *sim, uint64_t steps)
+{
+  const uint32_t size = sim->settings->kv_block_tokens;
+  const uint32_t rest = (uint32_t)(steps % size);
+  uint64_t blocks;
+  if (sim->settings->kv == SERVING_KV_RESERVE)
+    return 0;
+  blocks = steps / size * sim->decoding;
+  for (uint32_t i = 0, phase = sim->block_phase; i < rest; i++, phase = phase + 1 == size ? 0 : phase + 1)
+    blocks += sim->growth[phase];
+  return blocks;
+}
+
+uint64_t serving_growth_steps(const struct serving_sim *sim, uint64_t steps)
+{
+  const uint32_t size = sim->settings->kv_block_tokens;
+  const uint64_t free_blocks = sim->pool_blocks - sim->used_blocks;
+  uint64_t whole, left;
+  if (sim->settings->kv == SERVING_KV_RESERVE || (steps / size + 1) * sim->decoding <= free_blocks)
+    return steps;
+  whole = free_blocks / sim->decoding;
+  left = free_blocks - whole * sim->decoding;
+  whole *= size;
+  for (uint32_t phase = sim->block_phase; whole < steps && sim->growth[phase] <= left; whole++) {
+    left -= sim->growth[phase];
+    phase = phase + 1 == size ? 0 : phase + 1;
+  }
+  return whole < steps ? whole : steps;
+}
+
+void serving_decode_steps(struct serving_sim *sim, uint64_t steps)
+{
+  const uint64_t tokens = sim->decoding * steps;
+  sim->used_blocks += serving_growth_blocks(sim, steps);
+  if (sim->used_blocks > sim->totals->peak_kv_blocks)
+    sim->totals->peak_kv_blocks = sim->used_blocks;
+  sim->block_phase = (uint32_t)((sim->block_phase + steps) % sim->settings->kv_block_tokens);
+  sim->decode_step += steps;
+  sim->context_tokens += tokens;
+  sim->own_tokens += tokens;
+  sim->remaining_tokens -= tokens;
+  sim->totals->output_tokens += tokens;
+}

@@ -1,0 +1,202 @@
+/* What the next step carries, by the rules of SERVING §2. A request that can not be admitted stays so until something
+   finishes, is preempted or arrives, or a counter of steps runs out: that is what lets the simulation jump. */
+#include "core/serving_int.h"
+
+uint32_t serving_waiting_head(const struct serving_sim *sim)
+{
+  if (sim->preempted_count != 0)
+    return sim->preempted[sim->preempted_count - 1];
+  return sim->next_fresh < sim->next_visible ? (uint32_t)sim->next_fresh : SERVING_NONE;
+}
+
+/* Rejected requests leave holes in the order of sending. */
+void serving_skip_rejected(struct serving_sim *sim)
+{
+  while (sim->next_fresh < sim->next_visible && sim->outcomes[sim->next_fresh].status == SERVING_REJECTED)
+    sim->next_fresh++;
+}
+
+static void waiting_pop(struct serving_sim *sim)
+{
+  sim->waiting_tokens -= serving_need_tokens(sim, serving_waiting_head(sim));
+  if (sim->preempted_count != 0) {
+    sim->preempted_count--;
+    return;
+  }
+  sim->next_fresh++;
+  serving_skip_rejected(sim);
+}
+
+/* The answers still to come, weighed, beside all that is written: only growing while nothing leaves, as the ratio is ≤ 1. */
+static bool ratio_allows(const struct serving_sim *sim, uint32_t request)
+{
+  const struct serving_settings *settings = sim->settings;
+  const uint64_t size = settings->kv_block_tokens;
+  const uint32_t left = sim->arrivals[request].output_tokens - sim->outcomes[request].output_tokens;
+  const uint64_t hit = serving_hit_blocks(sim, request, sim->cached_blocks) * size;
+  const uint64_t written = sim->own_tokens + sim->cached_blocks * size + serving_need_tokens(sim, request) - hit;
+  return (double)written + settings->kv_ratio * (double)(sim->remaining_tokens + left) <=
+         (double)(sim->pool_blocks * size);
+}
+
+static bool memory_allows(const struct serving_sim *sim, uint32_t request)
+{
+  const uint64_t free_blocks = sim->pool_blocks - sim->used_blocks - sim->claimed_blocks;
+  const uint64_t spare = sim->running != 0 ? sim->settings->kv_watermark_blocks : 0;
+  if (serving_admission_blocks(sim, request) + spare > free_blocks)
+    return false;
+  return sim->settings->kv != SERVING_KV_RATIO || sim->running == 0 || ratio_allows(sim, request);
+}
+
+/* Tokens of its prompt that a request may compute in this step; 0 = none. A whole prompt above the budget goes alone. */
+static uint32_t chunk_tokens(const struct serving_sim *sim, uint32_t request, uint32_t budget, bool has_prompts)
+{
+  const uint32_t hit = serving_hit_blocks(sim, request, sim->cached_blocks) * sim->settings->kv_block_tokens;
+  const uint32_t need = serving_need_tokens(sim, request) - hit;
+  if (need <= budget)
+    return need;
+  if (!sim->settings->has_whole_prompts)
+    return budget;
+  return need > sim->settings->max_batched_tokens && !has_prompts ? need : 0;
+}
+
+static void add_chunk(struct serving_step *step, struct serving_sim *sim, uint32_t slot, uint32_t done, uint32_t tokens)
+{
+  const uint32_t need = serving_need_tokens(sim, sim->slots[slot].request);
+  step->prompt_tokens += tokens;
+  step->prompt_s += serving_prompt_s(sim->cost, tokens, done);
+  if (done + tokens == need) {
+    sim->completed[sim->completed_count++] = slot;
+    sim->partial = SERVING_NONE;
+  } else {
+    sim->partial = slot;
+    sim->partial_done_tokens = done + tokens;
+  }
+}
+
+static void continue_partial(struct serving_step *step, struct serving_sim *sim, uint32_t *budget)
+{
+  uint32_t left;
+  if (sim->partial == SERVING_NONE || *budget == 0)
+    return;
+  left = serving_need_tokens(sim, sim->slots[sim->partial].request) - sim->partial_done_tokens;
+  if (left > *budget)
+    left = *budget;
+  *budget -= left;
+  add_chunk(step, sim, sim->partial, sim->partial_done_tokens, left);
+}
+
+static void note_admission(struct serving_sim *sim, uint32_t request, uint32_t cached_tokens)
+{
+  struct serving_outcome *outcome = &sim->outcomes[request];
+  sim->totals->cached_tokens += cached_tokens;
+  if (outcome->preemptions != 0)
+    return;
+  outcome->admitted_s = sim->time_s;
+  outcome->cached_tokens = cached_tokens;
+}
+
+static void admit_waiting(struct serving_step *step, struct serving_sim *sim, uint32_t budget)
+{
+  for (uint32_t request = serving_waiting_head(sim); request != SERVING_NONE; request = serving_waiting_head(sim)) {
+    uint32_t tokens, slot, cached;
+    if (sim->running == sim->settings->max_batch || budget == 0 || !memory_allows(sim, request))
+      return;
+    tokens = chunk_tokens(sim, request, budget, step->prompt_tokens != 0);
+    if (tokens == 0)
+      return;
+    waiting_pop(sim);
+    slot = serving_admit(sim, request);
+    cached = sim->slots[slot].shared_blocks * sim->settings->kv_block_tokens;
+    note_admission(sim, request, cached);
+    budget -= tokens < budget ? tokens : budget;
+    add_chunk(step, sim, slot, cached, tokens);
+  }
+}
+
+/* TensorRT-LLM's batch wait: while something decodes, prompts wait for company. */
+static bool has_few_prompts(const struct serving_sim *sim)
+{
+  const struct serving_settings *settings = sim->settings;
+  return settings->batch_wait_steps != 0 && sim->decoding != 0 &&
+         (double)(sim->decoding + sim->waiting_tokens) < settings->batch_wait_ratio * settings->max_batched_tokens;
+}
+
+static bool is_held(const struct serving_sim *sim)
+{
+  return sim->waited_steps < sim->settings->batch_wait_steps && has_few_prompts(sim);
+}
+
+static bool is_admitting(struct serving_sim *sim)
+{
+  if (serving_waiting_head(sim) == SERVING_NONE)
+    return false;
+  if (sim->admit_phase != 0 && sim->running != 0)
+    return false;
+  sim->waited_steps = is_held(sim) ? sim->waited_steps + 1 : 0;
+  return sim->waited_steps == 0;
+}
+
+/* Room for the tokens that this step's decodes write. */
+static void make_room(struct serving_step *step, struct serving_sim *sim)
+{
+  while (sim->decoding != 0 && serving_growth_blocks(sim, 1) > sim->pool_blocks - sim->used_blocks) {
+    serving_preempt_newest(sim);
+    step->has_preempted = true;
+  }
+  step->has_decodes = sim->decoding != 0;
+}
+
+static void schedule_mixed(struct serving_step *step, struct serving_sim *sim)
+{
+  uint32_t budget;
+  make_room(step, sim);
+  sim->claimed_blocks = serving_growth_blocks(sim, 1);
+  budget = sim->settings->max_batched_tokens - sim->decoding;
+  continue_partial(step, sim, &budget);
+  if (!step->has_preempted && sim->partial == SERVING_NONE && is_admitting(sim))
+    admit_waiting(step, sim, budget);
+}
+
+static void schedule_prefill_first(struct serving_step *step, struct serving_sim *sim)
+{
+  uint32_t budget = sim->settings->max_batched_tokens;
+  continue_partial(step, sim, &budget);
+  if (sim->partial == SERVING_NONE && is_admitting(sim))
+    admit_waiting(step, sim, budget);
+  if (step->prompt_tokens == 0)
+    make_room(step, sim);
+}
+
+void serving_schedule(struct serving_step *step, struct serving_sim *sim)
+{
+  *step = (struct serving_step){0};
+  sim->completed_count = 0;
+  if (sim->settings->is_prefill_first)
+    schedule_prefill_first(step, sim);
+  else
+    schedule_mixed(step, sim);
+}
+
+uint64_t serving_schedule_steps(const struct serving_step *step, const struct serving_sim *sim)
+{
+  if (serving_waiting_head(sim) == SERVING_NONE)
+    return UINT64_MAX;
+  if (step->has_preempted)
+    return 1;
+  if (sim->admit_phase != 0)
+    return sim->settings->admit_interval_steps - sim->admit_phase;
+  if (sim->waited_steps != 0)
+    return sim->settings->batch_wait_steps - sim->waited_steps + 1;
+  return UINT64_MAX;
+}
+
+/* The boundaries within a jump look at the waiting ones too. */
+void serving_schedule_skip(struct serving_sim *sim, uint64_t steps)
+{
+  const struct serving_settings *settings = sim->settings;
+  if (has_few_prompts(sim) && serving_waiting_head(sim) != SERVING_NONE)
+    sim->waited_steps = (uint32_t)((sim->waited_steps + steps - 1) % (settings->batch_wait_steps + 1));
+  sim->recv_phase = (uint32_t)((sim->recv_phase + steps) % settings->recv_interval_steps);
+  sim->admit_phase = (uint32_t)((sim->admit_phase + steps) % settings->admit_interval_steps);
+}

@@ -1,0 +1,458 @@
+/* The serving simulation against a step-by-step one, by hand on small cases, and its refusals. */
+#include "core/serving.h"
+
+#include <stdalign.h>
+
+#include "tests/core/reference_simulator.h"
+#include "tests/core/serving_fixtures.h"
+
+/* Multiples of 2^-30 s: sums of them are exact in double, so that both simulations must agree to the last bit, whatever
+   the order of their additions. */
+static double dyadic(uint64_t *state, double low, double high)
+{
+  return ldexp(floor(ldexp(fixture_random(state, low, high), 30)), -30);
+}
+
+static uint32_t pick(uint64_t *state, uint32_t low, uint32_t high)
+{
+  return low + fixture_random_index(state, high - low + 1);
+}
+
+static struct serving_cost random_cost(uint64_t *state)
+{
+  struct serving_cost cost = {.prompt_step_s = dyadic(state, 0.001, 0.02),
+                              .prompt_token_s = dyadic(state, 1e-6, 1e-3),
+                              .prompt_pair_s = pick(state, 0, 1) * dyadic(state, 1e-9, 1e-6),
+                              .prompt_fixed_s = pick(state, 0, 1) * dyadic(state, -0.01, 0.05),
+                              .server_s = pick(state, 0, 1) * dyadic(state, 0, 0.03),
+                              .server_token_s = pick(state, 0, 1) * dyadic(state, 0, 1e-4)};
+  const double context_s = pick(state, 0, 1) * dyadic(state, 1e-7, 1e-5);
+  for (int i = 0; i < SERVING_SEGMENTS; i++)
+    cost.decode[i] = (struct serving_decode){
+        .step_s = dyadic(state, 0.005, 0.02), .sequence_s = dyadic(state, 0, 0.001), .context_token_s = context_s};
+  return cost;
+}
+
+static struct serving_settings random_settings(uint64_t *state)
+{
+  struct serving_settings s = plain_settings();
+  const bool is_large = pick(state, 0, 1) != 0;
+  s.is_prefill_first = pick(state, 0, 1) != 0;
+  s.has_whole_prompts = pick(state, 0, 1) != 0;
+  s.has_look_ahead = pick(state, 0, 1) != 0;
+  s.kv = (enum serving_kv)pick(state, 0, 2);
+  s.kv_ratio = ldexp(pick(state, 0, 8), -3);
+  s.max_batch = is_large ? pick(state, 13, 40) : pick(state, 1, 12);
+  s.max_batched_tokens = s.max_batch + pick(state, 0, 200);
+  s.kv_block_tokens = 1 + pick(state, 0, 1) * pick(state, 0, 15);
+  s.recv_interval_steps = pick(state, 0, 2) == 0 ? pick(state, 2, 12) : 1;
+  if (pick(state, 0, 3) == 0)
+    s.batch_wait_steps = pick(state, 1, 20);
+  else if (pick(state, 0, 3) == 0)
+    s.admit_interval_steps = pick(state, 2, 8);
+  s.batch_wait_ratio = 0.75;
+  s.shared_prefix_tokens = pick(state, 0, 1) * pick(state, 0, 60);
+  if (pick(state, 0, 3) != 0)
+    s.kv_blocks = (is_large ? pick(state, 500, 3000) : pick(state, 120, 500)) / s.kv_block_tokens;
+  s.kv_watermark_blocks = s.kv_blocks / 50 * pick(state, 0, 1);
+  s.max_context_tokens = pick(state, 0, 4) == 0 ? 200 : 0;
+  return s;
+}
+
+enum { SMALL = 60 };
+
+static void random_arrivals(struct arrival rows[SMALL], uint64_t *state)
+{
+  const double gap_s = fixture_random(state, 0.01, 1.5);
+  double now = 0;
+  for (int i = 0; i < SMALL; i++) {
+    now += pick(state, 0, 4) == 0 ? 0 : dyadic(state, 0, 2 * gap_s);
+    rows[i] = (struct arrival){.send_s = now, .input_tokens = pick(state, 1, 150), .output_tokens = pick(state, 1, 60)};
+  }
+}
+
+static void assert_same_outcome(const struct serving_outcome *a, const struct serving_outcome *b, unsigned workload,
+                                int row)
+{
+  const double times_a[] = {a->send_s, a->visible_s, a->admitted_s, a->first_s,
+                            a->status == SERVING_COMPLETED ? a->finish_s : 0};
+  const double times_b[] = {b->send_s, b->visible_s, b->admitted_s, b->first_s,
+                            b->status == SERVING_COMPLETED ? b->finish_s : 0};
+  for (size_t i = 0; i < FIXTURE_COUNT(times_a); i++)
+    ck_assert_msg(fabs(times_a[i] - times_b[i]) <= 0, "workload %u, request %d, time %zu: %.17g, step by step %.17g",
+                  workload, row, i, times_a[i], times_b[i]);
+  ck_assert_msg(a->status == b->status && a->output_tokens == b->output_tokens && a->preemptions == b->preemptions &&
+                    a->cached_tokens == b->cached_tokens,
+                "workload %u, request %d: status %d/%d, output %u/%u, preemptions %u/%u, cached %u/%u", workload, row,
+                (int)a->status, (int)b->status, a->output_tokens, b->output_tokens, a->preemptions, b->preemptions,
+                a->cached_tokens, b->cached_tokens);
+}
+
+static void assert_same_gaps(const struct histogram *a, const struct histogram *b)
+{
+  ck_assert_uint_eq(a->count, b->count);
+  assert_close(a->sum, b->sum, 1e-12);
+  for (double p = 0; p <= 1; p += 0.125)
+    assert_close(histogram_percentile(a, p), histogram_percentile(b, p), 0.009);
+}
+
+/* What all 1,000 together must have exercised. */
+struct coverage {
+  uint64_t preemptions, cached, rejected, completed, closed;
+};
+
+static void compare_one(struct coverage *coverage, uint64_t *state, unsigned workload)
+{
+  static struct histogram gaps, reference_gaps;
+  struct arrival rows[SMALL];
+  struct serving_outcome outcomes[SMALL], expected[SMALL];
+  const struct serving_cost cost = random_cost(state);
+  struct serving_run run = {.settings = random_settings(state), .cost = &cost, .arrivals = rows, .count = SMALL};
+  struct serving_totals totals;
+  struct reference reference;
+  random_arrivals(rows, state);
+  run.users = pick(state, 0, 2) == 0 ? pick(state, 1, 20) : 0;
+  histogram_init(&gaps);
+  histogram_init(&reference_gaps);
+  run.itl = &gaps;
+  reference_simulate(&reference, expected, &reference_gaps, &run);
+  simulate_ok(outcomes, &totals, &run);
+  for (int i = 0; i < SMALL; i++)
+    assert_same_outcome(&outcomes[i], &expected[i], workload, i);
+  assert_same_gaps(&gaps, &reference_gaps);
+  ck_assert_uint_eq(totals.prompt_tokens, reference.prompt_tokens);
+  ck_assert_uint_eq(totals.prompt_steps, reference.prompt_steps);
+  assert_close(totals.busy_s, reference.busy_s, 1e-13);
+  assert_close(totals.running_sequence_s, reference.running_sequence_s, 1e-12);
+  assert_close(totals.decode_sequence_s, reference.decode_sequence_s, 1e-12);
+  coverage->preemptions += totals.preemptions;
+  coverage->cached += totals.cached_tokens;
+  coverage->rejected += totals.rejected;
+  coverage->completed += totals.completed;
+  coverage->closed += run.users != 0;
+}
+
+START_TEST(test_equals_step_by_step)
+{
+  struct coverage coverage = {0};
+  uint64_t state = 20261130;
+  for (unsigned workload = 0; workload < 1000; workload++)
+    compare_one(&coverage, &state, workload);
+  ck_assert_uint_gt(coverage.preemptions, 1000);
+  ck_assert_uint_gt(coverage.cached, 100000);
+  ck_assert_uint_gt(coverage.rejected, 100);
+  ck_assert_uint_gt(coverage.closed, 200);
+  ck_assert_uint_eq(coverage.completed + coverage.rejected, 1000 * SMALL);
+}
+END_TEST
+
+/* Answers of three tokens to prompts of 100; a decode step takes 10 ms + 1 ms a sequence, a prompt 50 ms + 20 ms. */
+struct small {
+  struct serving_cost cost;
+  struct serving_run run;
+  struct arrival rows[4];
+  struct serving_outcome outcomes[4];
+  struct serving_totals totals;
+};
+
+static void small_init(struct small *small, size_t count)
+{
+  memset(small, 0, sizeof *small);
+  small->cost = linear_cost(0.010, 0.001, 0);
+  small->cost.prompt_step_s = 0.020;
+  small->cost.prompt_token_s = 0.0005;
+  for (size_t i = 0; i < count; i++)
+    small->rows[i] = (struct arrival){.input_tokens = 100, .output_tokens = 3};
+  small->run =
+      (struct serving_run){.settings = plain_settings(), .cost = &small->cost, .arrivals = small->rows, .count = count};
+}
+
+#define assert_time(actual, expected) ck_assert_double_eq_tol(actual, expected, 1e-12)
+
+START_TEST(test_one_request)
+{
+  struct small s;
+  small_init(&s, 1);
+  s.rows[0].send_s = 5;
+  s.cost.server_s = 0.003;
+  s.cost.server_token_s = 0.00001;
+  s.cost.prompt_fixed_s = 0.007;
+  simulate_ok(s.outcomes, &s.totals, &s.run);
+  assert_time(s.outcomes[0].visible_s, 5.004);
+  assert_time(s.outcomes[0].admitted_s, 5.004);
+  assert_time(s.outcomes[0].first_s, 5.004 + 0.020 + 0.050 + 0.007);
+  assert_time(s.outcomes[0].finish_s, s.outcomes[0].first_s + 2 * 0.011);
+}
+END_TEST
+
+/* The second comes 5 ms into the first decode step of the other. Mixed: its prompt rides in the next step, after which
+   both or it alone decode: 0.070 + 0.011, then 0.011 + 0.050, then 2 × 0.011. */
+START_TEST(test_prompt_rides_along)
+{
+  struct small s;
+  small_init(&s, 2);
+  s.rows[1].send_s = 0.075;
+  simulate_ok(s.outcomes, &s.totals, &s.run);
+  assert_time(s.outcomes[1].admitted_s, 0.081);
+  assert_time(s.outcomes[0].finish_s, 0.142);
+  assert_time(s.outcomes[1].first_s, 0.142);
+  assert_time(s.outcomes[1].finish_s, 0.164);
+}
+END_TEST
+
+/* Prefill first: 0.020 + 0.050 for the prompt while the other stands still, then a step of two and one alone. */
+START_TEST(test_prefill_first)
+{
+  struct small s;
+  small_init(&s, 2);
+  s.rows[1].send_s = 0.075;
+  s.run.settings.is_prefill_first = true;
+  simulate_ok(s.outcomes, &s.totals, &s.run);
+  assert_time(s.outcomes[1].first_s, 0.151);
+  assert_time(s.outcomes[0].finish_s, 0.163);
+  assert_time(s.outcomes[1].finish_s, 0.174);
+}
+END_TEST
+
+/* With look-ahead the step that begins at 0.081 takes what was visible at 0.070: the second waits for the next one, at
+   0.092; then nothing decodes. */
+START_TEST(test_look_ahead)
+{
+  struct small s;
+  small_init(&s, 2);
+  s.rows[1].send_s = 0.075;
+  s.rows[0].output_tokens = 4;
+  s.run.settings.has_look_ahead = true;
+  simulate_ok(s.outcomes, &s.totals, &s.run);
+  assert_time(s.outcomes[1].admitted_s, 0.092);
+}
+END_TEST
+
+/* A poll every four decode steps: the prompt ends at 0.070 and makes it due, then at 0.070 + 4 × 0.011. */
+START_TEST(test_recv_interval)
+{
+  struct small s;
+  small_init(&s, 2);
+  s.rows[1].send_s = 0.075;
+  s.rows[0].output_tokens = 40;
+  s.run.settings.is_prefill_first = true;
+  s.run.settings.recv_interval_steps = 4;
+  simulate_ok(s.outcomes, &s.totals, &s.run);
+  assert_time(s.outcomes[1].admitted_s, 0.114);
+}
+END_TEST
+
+/* 100 waiting tokens and one decode are less than 0.5 × 8192: seen at 0.081, held for 3 steps, taken at 0.114. */
+START_TEST(test_batch_wait)
+{
+  struct small s;
+  small_init(&s, 2);
+  s.rows[1].send_s = 0.075;
+  s.rows[0].output_tokens = 40;
+  s.run.settings.batch_wait_steps = 3;
+  s.run.settings.batch_wait_ratio = 0.5;
+  simulate_ok(s.outcomes, &s.totals, &s.run);
+  assert_time(s.outcomes[1].admitted_s, 0.114);
+}
+END_TEST
+
+/* Whole prompts as long as the budget never ride with a decode: SERVING §2's livelock. The second waits for the last of
+   40 tokens, at 0.020 + 0.050 + 39 × 0.011. */
+START_TEST(test_prompt_as_long_as_the_budget_waits_for_all_decodes)
+{
+  struct small s;
+  small_init(&s, 2);
+  s.rows[1].send_s = 0.075;
+  s.rows[0].output_tokens = 40;
+  s.run.settings.has_whole_prompts = true;
+  s.run.settings.max_batched_tokens = s.run.settings.max_batch = 100;
+  simulate_ok(s.outcomes, &s.totals, &s.run);
+  assert_time(s.outcomes[1].admitted_s, 0.070 + 39 * 0.011);
+}
+END_TEST
+
+/* 100 + 39 tokens take 9 blocks of 16, the pool has 15: both prompts take 7 each, the first to grow (from 112 tokens on,
+   both in the step that writes the 113th) finds one block for two. The later one goes, and comes back when the other has
+   left after 39 steps: then it computes 100 + 13 tokens and goes on. */
+START_TEST(test_preemption)
+{
+  struct small s;
+  small_init(&s, 2);
+  s.rows[0].output_tokens = s.rows[1].output_tokens = 40;
+  s.run.settings.kv_blocks = 15;
+  simulate_ok(s.outcomes, &s.totals, &s.run);
+  ck_assert_uint_eq(s.outcomes[0].preemptions, 0);
+  ck_assert_uint_eq(s.outcomes[1].preemptions, 1);
+  assert_time(s.outcomes[0].first_s, 0.120);
+  assert_time(s.outcomes[0].finish_s, 0.120 + 12 * 0.012 + 27 * 0.011);
+  assert_time(s.outcomes[1].finish_s, s.outcomes[0].finish_s + 0.020 + 113 * 0.0005 + 26 * 0.011);
+  ck_assert_uint_eq(s.totals.output_tokens, 80);
+  ck_assert_uint_eq(s.totals.prompt_tokens, 313);
+}
+END_TEST
+
+/* 70 common tokens are 4 whole blocks of 16: the second computes 36 of its 100 tokens. */
+START_TEST(test_shared_prefix)
+{
+  struct small s;
+  small_init(&s, 2);
+  s.rows[1].send_s = 3;
+  s.run.settings.shared_prefix_tokens = 70;
+  simulate_ok(s.outcomes, &s.totals, &s.run);
+  ck_assert_uint_eq(s.outcomes[0].cached_tokens, 0);
+  ck_assert_uint_eq(s.outcomes[1].cached_tokens, 64);
+  assert_time(s.outcomes[1].first_s, 3 + 0.020 + 36 * 0.0005);
+}
+END_TEST
+
+/* Two users: each sends the next row when its answer is there. */
+START_TEST(test_closed_loop)
+{
+  struct small s;
+  small_init(&s, 4);
+  s.rows[0].output_tokens = 1;
+  s.run.users = 2;
+  simulate_ok(s.outcomes, &s.totals, &s.run);
+  assert_time(s.outcomes[1].send_s, 0);
+  assert_time(s.outcomes[0].finish_s, 0.120);
+  assert_time(s.outcomes[2].send_s, 0.120);
+  assert_time(s.outcomes[3].send_s, s.outcomes[1].finish_s);
+}
+END_TEST
+
+START_TEST(test_too_long_is_rejected_and_counted)
+{
+  struct small s;
+  small_init(&s, 4);
+  s.rows[1].input_tokens = 300;
+  s.rows[2].output_tokens = 200;
+  s.run.settings.kv_blocks = 18;           /* 288 tokens */
+  s.run.settings.max_context_tokens = 299; /* of which 300 is beyond both */
+  simulate_ok(s.outcomes, &s.totals, &s.run);
+  ck_assert_int_eq(s.outcomes[1].status, SERVING_REJECTED);
+  ck_assert_int_eq(s.outcomes[2].status, SERVING_REJECTED);
+  ck_assert_uint_eq(s.totals.rejected, 2);
+  ck_assert_uint_eq(s.totals.completed, 2);
+}
+END_TEST
+
+static void assert_refused(const struct small *s, const char *pointer)
+{
+  struct serving_outcome outcomes[4];
+  struct serving_totals totals;
+  struct error e;
+  ck_assert_int_eq(simulate(outcomes, &totals, &s->run, &e), ERR_INVALID);
+  ck_assert_str_eq(e.pointer, pointer);
+}
+
+/* Rows 1 … 2 of three; of one token the time per further token is not defined. */
+START_TEST(test_latencies)
+{
+  static struct serving_latencies latencies;
+  struct small s;
+  small_init(&s, 4);
+  for (int i = 0; i < 4; i++)
+    s.rows[i].send_s = 10 * i;
+  s.rows[1].output_tokens = 1;
+  s.rows[3].output_tokens = 50;
+  s.cost.server_s = 0.005;
+  simulate_ok(s.outcomes, &s.totals, &s.run);
+  serving_latencies_init(&latencies);
+  serving_latencies_add(&latencies, &s.outcomes[1], 2);
+  ck_assert_uint_eq(latencies.ttft_s.count, 2);
+  ck_assert_uint_eq(latencies.e2e_s.count, 2);
+  ck_assert_uint_eq(latencies.tpot_s.count, 1);
+  assert_close(histogram_mean(&latencies.ttft_s), 0.075, 1e-9);
+  assert_close(histogram_mean(&latencies.tpot_s), 0.011, 1e-9);
+  assert_close(histogram_mean(&latencies.e2e_s), 0.075 + 0.011, 1e-9);
+  assert_close(histogram_mean(&latencies.queue_s) + 1, 1, 1e-9);
+}
+END_TEST
+
+START_TEST(test_refusals)
+{
+  struct small s;
+  small_init(&s, 2);
+  s.run.settings.max_batch = 0;
+  assert_refused(&s, "/serving/max_batch");
+  s.run.settings.max_batch = s.run.settings.max_batched_tokens + 1;
+  assert_refused(&s, "/serving/max_batch");
+  small_init(&s, 2);
+  s.run.settings.recv_interval_steps = 0;
+  assert_refused(&s, "/serving");
+  small_init(&s, 2);
+  s.run.settings.batch_wait_steps = 1;
+  s.run.settings.admit_interval_steps = 2;
+  assert_refused(&s, "/serving/batch_wait_steps");
+  small_init(&s, 2);
+  s.run.settings.kv = SERVING_KV_RATIO;
+  s.run.settings.kv_ratio = (double)NAN;
+  assert_refused(&s, "/serving");
+}
+END_TEST
+
+START_TEST(test_every_arena_too_small_is_refused)
+{
+  struct small s;
+  unsigned char memory[4096];
+  size_t bytes;
+  small_init(&s, 4);
+  bytes = serving_arena_bytes(&s.run);
+  ck_assert_uint_le(bytes, sizeof memory);
+  for (size_t capacity = 0; capacity + 2 * alignof(max_align_t) <= bytes; capacity += 8) {
+    struct arena arena;
+    struct error e;
+    arena_init(&arena, memory, capacity);
+    ck_assert_int_eq(serving_simulate(s.outcomes, &s.totals, &s.run, &arena, &e), ERR_LIMIT);
+    ck_assert_uint_eq(arena.used_bytes, 0);
+  }
+}
+END_TEST
+
+static bool stop_at_once(void *cls)
+{
+  ++*(int *)cls;
+  return true;
+}
+
+START_TEST(test_stop)
+{
+  enum { MANY = 5000 };
+  static struct arrival rows[MANY];
+  static struct serving_outcome outcomes[MANY];
+  struct small s;
+  struct error e;
+  int polls = 0;
+  small_init(&s, 1);
+  for (int i = 0; i < MANY; i++)
+    rows[i] = (struct arrival){.send_s = i, .input_tokens = 10, .output_tokens = 10};
+  s.run.arrivals = rows;
+  s.run.count = MANY;
+  s.run.stop = stop_at_once;
+  s.run.stop_cls = &polls;
+  ck_assert_int_eq(simulate(outcomes, &s.totals, &s.run, &e), ERR_CANCELLED);
+  ck_assert_int_eq(polls, 1);
+}
+END_TEST
+
+int main(void)
+{
+  TCase *tcase = tcase_create("serving");
+  tcase_add_test(tcase, test_equals_step_by_step);
+  tcase_add_test(tcase, test_one_request);
+  tcase_add_test(tcase, test_prompt_rides_along);
+  tcase_add_test(tcase, test_prefill_first);
+  tcase_add_test(tcase, test_look_ahead);
+  tcase_add_test(tcase, test_recv_interval);
+  tcase_add_test(tcase, test_batch_wait);
+  tcase_add_test(tcase, test_prompt_as_long_as_the_budget_waits_for_all_decodes);
+  tcase_add_test(tcase, test_preemption);
+  tcase_add_test(tcase, test_shared_prefix);
+  tcase_add_test(tcase, test_closed_loop);
+  tcase_add_test(tcase, test_too_long_is_rejected_and_counted);
+  tcase_add_test(tcase, test_latencies);
+  tcase_add_test(tcase, test_refusals);
+  tcase_add_test(tcase, test_every_arena_too_small_is_refused);
+  tcase_add_test(tcase, test_stop);
+  return fixture_run("serving", tcase);
+}
