@@ -374,7 +374,7 @@ static void respect_quota(struct candidate *candidate, const struct search_input
   const unsigned quota = input->workload->constraints.gpu_quota;
   const unsigned each = parallel_gpus(&candidate->layout);
   candidate->wanted_gpus = candidate->gpus;
-  if (candidate->is_within_quota || replicas_given(input) != 0 || each > quota)
+  if (candidate->is_within_quota || replicas_given(input) != 0 || each == 0 || each > quota)
     return;
   evaluate_fleet(candidate, input, quota / each);
 }
