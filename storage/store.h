@@ -71,7 +71,8 @@ enum err store_document_put(struct store_tx *tx, enum store_catalogue kind, cons
 /* revision 0 = newest. Names first, then aliases (aliases compare without case). ERR_NOT_FOUND. */
 enum err store_document_get(struct store *store, struct store_document *out, enum store_catalogue kind,
                             const char *name, int revision, struct error *e) MUST_CHECK;
-/* Deletes all revisions. ERR_NOT_FOUND; ERR_CONFLICT while scorecards refer to it. */
+/* Deletes all revisions. A built-in leaves its name behind, so that no start brings it back. ERR_NOT_FOUND; ERR_CONFLICT while
+   scorecards refer to it. */
 enum err store_document_delete(struct store_tx *tx, enum store_catalogue kind, const char *name,
                                struct error *e) MUST_CHECK;
 
