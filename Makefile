@@ -8,7 +8,7 @@ B := build/$(FLAVOUR)
 GEN := build/gen
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-PACKAGES := libmicrohttpd jansson sqlite3 libcurl nettle zlib
+PACKAGES := libmicrohttpd gnutls jansson sqlite3 libcurl nettle zlib
 
 # ---- flags --------------------------------------------------------------------------------------------------------------
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wdouble-promotion -Wfloat-equal -Wformat=2 \

@@ -13,6 +13,7 @@
 #include "server/clock.h"
 #include "server/http_call.h"
 #include "server/listener.h"
+#include "server/tls.h"
 
 #define CONNECTION_MEMORY_BYTES (32 * 1024)
 #define BODY_SHARE_BYTES (256 * 1024) /* what every route takes */
@@ -220,6 +221,8 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
   is_local = http->options.auth == NULL || (address != NULL && listener_is_loopback(address));
   info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
   *context = info != NULL ? peers_add(http->peers, info->connect_fd, is_local) : NULL;
+  if (*context != NULL)
+    ((struct peer *)*context)->is_encrypted = http->options.is_https;
 }
 
 /* The library speaks mostly of clients' mistakes. */
@@ -246,12 +249,15 @@ static struct MHD_Daemon *start_daemon(struct http *http)
   const struct MHD_OptionItem pool[] = {{MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)options->threads, NULL},
                                         {MHD_OPTION_END, 0, NULL}};
   const struct MHD_OptionItem single[] = {{MHD_OPTION_END, 0, NULL}};
-  return MHD_start_daemon(flags, 0, NULL, NULL, on_access, http, MHD_OPTION_EXTERNAL_LOGGER, on_library_message, http,
-                          MHD_OPTION_CONNECTION_LIMIT, options->connections_max, MHD_OPTION_CONNECTION_TIMEOUT,
-                          options->idle_timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES,
-                          MHD_OPTION_URI_LOG_CALLBACK, on_request_line, http, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
-                          http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_ARRAY,
-                          options->threads > 1 ? pool : single, MHD_OPTION_END);
+  /* The library warns of options that a plain daemon does not take; what comes after the end is not read. */
+  const int https = options->is_https ? (int)MHD_OPTION_HTTPS_CERT_CALLBACK : (int)MHD_OPTION_END;
+  return MHD_start_daemon(
+      options->is_https ? flags | MHD_USE_TLS : flags, 0, NULL, NULL, on_access, http, MHD_OPTION_EXTERNAL_LOGGER,
+      on_library_message, http, MHD_OPTION_CONNECTION_LIMIT, options->connections_max, MHD_OPTION_CONNECTION_TIMEOUT,
+      options->idle_timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES,
+      MHD_OPTION_URI_LOG_CALLBACK, on_request_line, http, MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,
+      MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_ARRAY, options->threads > 1 ? pool : single, https,
+      tls_retrieve, MHD_OPTION_HTTPS_PRIORITIES, TLS_PRIORITIES, MHD_OPTION_END);
 }
 
 void http_set(struct http *http, const struct http_settings *settings)

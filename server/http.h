@@ -20,6 +20,7 @@ struct http_options {
   unsigned threads, connections_max, idle_timeout_s;
   size_t bodies_max_bytes; /* of all bodies being received */
   struct api *api;
+  bool is_https;     /* with the certificate of server/tls.h */
   struct auth *auth; /* NULL: every caller has the admin scope (the control socket) */
   struct workers *workers;
   struct log *log;

@@ -65,7 +65,7 @@ bool listener_is_loopback(const struct sockaddr *address)
 }
 
 /* Writes the URL of the bound socket, with the port that the system chose. */
-static enum err describe(struct listener *listener, struct error *e)
+static enum err describe(struct listener *listener, bool is_https, struct error *e)
 {
   struct sockaddr_storage bound = {.ss_family = AF_UNSPEC};
   socklen_t size = sizeof bound;
@@ -78,8 +78,8 @@ static enum err describe(struct listener *listener, struct error *e)
   if (error != 0)
     return error_set(e, ERR_UNAVAILABLE, "", "the bound address can not be read: %s", gai_strerror(error));
   listener->is_loopback = listener_is_loopback((struct sockaddr *)&bound);
-  (void)snprintf(listener->url, sizeof listener->url, bound.ss_family == AF_INET6 ? "http://[%s]:%s" : "http://%s:%s",
-                 host, port);
+  (void)snprintf(listener->url, sizeof listener->url, bound.ss_family == AF_INET6 ? "%s://[%s]:%s" : "%s://%s:%s",
+                 is_https ? "https" : "http", host, port);
   return ERR_OK;
 }
 
@@ -96,7 +96,7 @@ static int bind_one(const struct addrinfo *found)
   return -1;
 }
 
-enum err listener_open_tcp(struct listener *out, const char *address, struct error *e)
+enum err listener_open_tcp(struct listener *out, const char *address, bool is_https, struct error *e)
 {
   const struct addrinfo wanted = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
   struct addrinfo *found = NULL;
@@ -114,7 +114,7 @@ enum err listener_open_tcp(struct listener *out, const char *address, struct err
     err = error_set(e, ERR_UNAVAILABLE, "", "can not listen on %s: %s", address, strerror(errno));
   freeaddrinfo(found);
   if (err == ERR_OK)
-    err = describe(out, e);
+    err = describe(out, is_https, e);
   if (err != ERR_OK && out->fd >= 0) {
     (void)close(out->fd);
     out->fd = -1;

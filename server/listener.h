@@ -10,11 +10,11 @@
 struct listener {
   int fd;
   bool is_loopback; /* only this machine reaches it */
-  char url[96];     /* http://127.0.0.1:8080 */
+  char url[96];     /* http://127.0.0.1:8080, or https */
 };
 
 /* "127.0.0.1:8080", "[::1]:0", "localhost:8080", "0.0.0.0:8080". */
-enum err listener_open_tcp(struct listener *out, const char *address, struct error *e) MUST_CHECK;
+enum err listener_open_tcp(struct listener *out, const char *address, bool is_https, struct error *e) MUST_CHECK;
 /* Replaces a socket left at `path`; the caller holds the lock that makes it ours. Mode 0600. */
 enum err listener_open_unix(int *fd, const char *path, struct error *e) MUST_CHECK;
 

@@ -16,6 +16,7 @@
 #include "server/deps.h"
 #include "server/http.h"
 #include "server/listener.h"
+#include "server/tls.h"
 
 #define TICK_MS 100
 
@@ -29,6 +30,7 @@ struct daemon {
   struct http *http;
   struct control *control;
   struct listener listener;
+  struct tls *tls; /* NULL: plain HTTP */
 };
 
 static struct http_settings http_settings(const struct config *config)
@@ -55,9 +57,19 @@ static enum err open_store_and_api(struct daemon *daemon, struct error *e)
   return err;
 }
 
+static enum err load_certificate(struct daemon *daemon, struct error *e)
+{
+  const struct config *config = &daemon->config;
+  const bool has_certificate = config->tls_certificate[0] != '\0', has_key = config->tls_key[0] != '\0';
+  if (has_certificate != has_key)
+    return error_set(e, ERR_INVALID, "", "%s is set without %s: HTTPS needs both",
+                     has_certificate ? "tls_certificate" : "tls_key", has_certificate ? "tls_key" : "tls_certificate");
+  return has_certificate ? tls_open(&daemon->tls, config->tls_certificate, config->tls_key, e) : ERR_OK;
+}
+
 static enum err listen_here(struct daemon *daemon, struct error *e)
 {
-  enum err err = listener_open_tcp(&daemon->listener, daemon->config.listen, e);
+  enum err err = listener_open_tcp(&daemon->listener, daemon->config.listen, daemon->tls != NULL, e);
   if (err != ERR_OK || daemon->listener.is_loopback || auth_has_tokens(daemon->auth))
     return err;
   (void)close(daemon->listener.fd);
@@ -88,8 +100,11 @@ static enum err start(struct daemon *daemon, struct error *e)
   if (err == ERR_OK)
     err = control_start(&daemon->control, config->database, &options, &settings, e);
   if (err == ERR_OK)
+    err = load_certificate(daemon, e);
+  if (err == ERR_OK)
     err = listen_here(daemon, e);
   options.listen_fd = daemon->listener.fd;
+  options.is_https = daemon->tls != NULL;
   if (err == ERR_OK)
     err = http_start(&daemon->http, &options, &settings, e);
   return err;
@@ -121,6 +136,8 @@ static void reload(struct daemon *daemon)
   struct log *log = daemon->deps.log;
   if (log_reopen(log, &e) != ERR_OK)
     log_write(log, LOG_ERROR, "%s", e.message);
+  if (daemon->tls != NULL && tls_reload(daemon->tls, &e) != ERR_OK)
+    log_write(log, LOG_ERROR, "the certificate is kept: %s", e.message);
   config_load(&fresh, daemon->sources, &faults);
   if (faults.count > 0) {
     log_write(log, LOG_ERROR, "settings are kept: %s: %s", faults.items[0].pointer, faults.items[0].detail);
@@ -168,6 +185,7 @@ static void stop(struct daemon *daemon)
   workers_close(daemon->workers);
   http_stop(daemon->http);
   control_stop(daemon->control);
+  tls_close(daemon->tls);
   auth_close(daemon->auth);
   api_close(daemon->api);
   store_close(daemon->deps.store);

@@ -112,7 +112,7 @@ static void answer_late(const struct peer *peer)
       "Content-Type: application/problem+json\r\nContent-Length: 77\r\n\r\n"
       "{\"type\":\"/problems/request-timeout\",\"title\":\"Request timeout\",\"status\":408}\r\n";
   int phase = atomic_load_explicit(&peer->phase, memory_order_relaxed);
-  if (phase == PEER_IDLE || phase == PEER_HEADER || phase == PEER_BODY)
+  if (!peer->is_encrypted && (phase == PEER_IDLE || phase == PEER_HEADER || phase == PEER_BODY))
     (void)send(peer->fd, answer, sizeof answer - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

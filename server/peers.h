@@ -17,6 +17,7 @@ struct peer {
   struct peer *previous, *next;
   int fd;
   bool is_local;               /* loopback or Unix socket */
+  bool is_encrypted;           /* nothing may be written beside the library; set right after peers_add */
   atomic_int phase;            /* enum peer_phase */
   _Atomic int64_t deadline_us; /* monotonic; 0 = none */
 };

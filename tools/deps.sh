@@ -3,7 +3,7 @@
 # only when not root; stops with a message where it can not install. This is the only list of packages.
 set -eu
 
-build_packages="gcc libc6-dev make pkg-config libmicrohttpd-dev libjansson-dev libsqlite3-dev libcurl4-openssl-dev
+build_packages="gcc libc6-dev make pkg-config libmicrohttpd-dev libgnutls28-dev libjansson-dev libsqlite3-dev libcurl4-openssl-dev
   nettle-dev zlib1g-dev check"
 check_packages="clang clang-format clang-tidy cppcheck pmccabe shellcheck"
 
@@ -25,10 +25,10 @@ done
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   if command -v cc >/dev/null && command -v pkg-config >/dev/null &&
-    pkg-config --exists libmicrohttpd jansson sqlite3 libcurl nettle zlib check; then
+    pkg-config --exists libmicrohttpd gnutls jansson sqlite3 libcurl nettle zlib check; then
     exit 0
   fi
-  fail "this is not a Debian system; install a C11 compiler, pkg-config and the libraries libmicrohttpd, jansson," \
+  fail "this is not a Debian system; install a C11 compiler, pkg-config and the libraries libmicrohttpd, gnutls, jansson," \
     "sqlite3, libcurl, nettle, zlib and check with your own package manager"
 fi
 

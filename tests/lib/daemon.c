@@ -18,7 +18,7 @@
 
 #define START_TIMEOUT_S 30.0
 #define STOP_TIMEOUT_S 20.0
-#define GREETING "fitd listening on http://127.0.0.1:"
+#define GREETING "fitd listening on "
 
 void daemon_prepare(struct daemon *daemon)
 {
@@ -51,14 +51,19 @@ static void read_line(int fd, char *line, size_t size, double timeout_s)
 
 static void read_greeting(struct daemon *daemon)
 {
+  static const char *const schemes[] = {"http://127.0.0.1:", "https://127.0.0.1:"};
   char line[256], *end;
-  unsigned long port;
+  const char *url = line + strlen(GREETING);
+  unsigned long port = 0;
   read_line(daemon->stdout_fd, line, sizeof line, START_TIMEOUT_S);
   ck_assert_msg(strncmp(line, GREETING, strlen(GREETING)) == 0, "unexpected first line: %s", line);
-  port = strtoul(line + strlen(GREETING), &end, 10);
+  end = line;
+  for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
+    if (strncmp(url, schemes[i], strlen(schemes[i])) == 0)
+      port = strtoul(url + strlen(schemes[i]), &end, 10);
   ck_assert_msg(*end == '\0' && port > 0 && port < 65536, "no port in: %s", line);
   daemon->port = (unsigned)port;
-  (void)snprintf(daemon->url, sizeof daemon->url, "http://127.0.0.1:%u", daemon->port);
+  ck_assert_int_lt(snprintf(daemon->url, sizeof daemon->url, "%s", url), (int)sizeof daemon->url);
 }
 
 void daemon_launch(struct daemon *daemon, const char *const *more)

@@ -11,7 +11,7 @@ struct daemon {
   pid_t pid;     /* 0: not running */
   int stdout_fd; /* -1: not running */
   unsigned port;
-  char url[64]; /* http://127.0.0.1:PORT */
+  char url[64]; /* http://127.0.0.1:PORT, or https */
   char dir[128];
   char database[160];
   char log[160]; /* its standard error, all starts after one another */

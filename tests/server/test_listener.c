@@ -85,11 +85,11 @@ END_TEST
 START_TEST(port_0_picks_one_and_a_taken_one_is_refused)
 {
   struct listener first, second;
-  ck_assert_int_eq((int)listener_open_tcp(&first, "127.0.0.1:0", &error), ERR_OK);
+  ck_assert_int_eq((int)listener_open_tcp(&first, "127.0.0.1:0", false, &error), ERR_OK);
   ck_assert(first.is_loopback);
   ck_assert_ptr_eq(strstr(first.url, "http://127.0.0.1:"), first.url);
   ck_assert_str_ne(first.url, "http://127.0.0.1:0");
-  ck_assert_int_eq((int)listener_open_tcp(&second, first.url + strlen("http://"), &error), ERR_UNAVAILABLE);
+  ck_assert_int_eq((int)listener_open_tcp(&second, first.url + strlen("http://"), false, &error), ERR_UNAVAILABLE);
   ck_assert_int_eq(second.fd, -1);
   ck_assert_ptr_nonnull(strstr(error.message, "in use"));
   ck_assert_int_eq(close(first.fd), 0);
@@ -99,7 +99,7 @@ END_TEST
 START_TEST(every_interface_is_not_loopback)
 {
   struct listener all;
-  ck_assert_int_eq((int)listener_open_tcp(&all, "0.0.0.0:0", &error), ERR_OK);
+  ck_assert_int_eq((int)listener_open_tcp(&all, "0.0.0.0:0", true, &error), ERR_OK);
   ck_assert(!all.is_loopback);
   ck_assert_int_eq(close(all.fd), 0);
 }
