@@ -456,6 +456,68 @@ START_TEST(pointers_take_the_prefix)
 }
 END_TEST
 
+/* ---- Knobs ---------------------------------------------------------------------------------------------------------- */
+
+enum bounded { REAL, WHOLE, COUNT, LENGTH, FLAG, FORMAT, ARRIVAL, WORD };
+static const struct {
+  enum bounded storage;
+  const char *pointer;
+  double least, most;
+} knobs[] = {
+#define KNOB(storage, null, pointer, member, least, most) {storage, pointer, least, most},
+#include "core/knob.def"
+#undef KNOB
+};
+
+/* The base sketch with a number at a pointer, objects made on the way. */
+static void read_number_at(const char *pointer, double number, bool is_whole)
+{
+  json_t *base = json_loads(BASE, 0, NULL), *at = base, *value;
+  char key[64], *text;
+  for (;;) {
+    const size_t length = strcspn(pointer + 1, "/");
+    (void)snprintf(key, sizeof key, "%.*s", (int)length, pointer + 1);
+    pointer += length + 1;
+    if (*pointer == '\0')
+      break;
+    if (!json_is_object(json_object_get(at, key)))
+      ck_assert_int_eq(json_object_set_new(at, key, json_object()), 0);
+    at = json_object_get(at, key);
+  }
+  value = is_whole ? json_integer((json_int_t)number) : json_real(number);
+  ck_assert_int_eq(json_object_set_new(at, key, value), 0);
+  text = json_dumps(base, 0);
+  json_decref(base);
+  read_text(text);
+  free(text);
+}
+
+static bool is_out_of_range(const char *pointer)
+{
+  const struct fault *fault = find_fault(pointer);
+  return fault != NULL && fault->code == FAULT_OUT_OF_RANGE;
+}
+
+/* What a knob takes is what the sketch may say: both sides of both bounds. */
+START_TEST(knobs_have_the_bounds_of_the_sketch)
+{
+  const bool is_whole = knobs[_i].storage != REAL;
+  const double beyond = is_whole ? 1 : 1e-6;
+  const char *pointer = knobs[_i].pointer;
+  if (knobs[_i].storage > LENGTH)
+    return;
+  read_number_at(pointer, knobs[_i].least, is_whole);
+  ck_assert_msg(!is_out_of_range(pointer), "%s refuses %g", pointer, knobs[_i].least);
+  read_number_at(pointer, is_whole ? knobs[_i].least - beyond : knobs[_i].least * (1 - beyond) - beyond * 1e-9,
+                 is_whole);
+  ck_assert_msg(is_out_of_range(pointer), "%s takes less than %g", pointer, knobs[_i].least);
+  read_number_at(pointer, knobs[_i].most, is_whole);
+  ck_assert_msg(!is_out_of_range(pointer), "%s refuses %g", pointer, knobs[_i].most);
+  read_number_at(pointer, is_whole ? knobs[_i].most + beyond : knobs[_i].most * (1 + beyond), is_whole);
+  ck_assert_msg(is_out_of_range(pointer), "%s takes more than %g", pointer, knobs[_i].most);
+}
+END_TEST
+
 static Suite *sketch_suite(void)
 {
   Suite *suite = suite_create("sketch");
@@ -480,6 +542,7 @@ static Suite *sketch_suite(void)
   tcase_add_test(tcase, digest_is_sha256_of_the_canonical_text);
   tcase_add_test(tcase, canonical_text_keeps_everything);
   tcase_add_test(tcase, pointers_take_the_prefix);
+  tcase_add_loop_test(tcase, knobs_have_the_bounds_of_the_sketch, 0, (int)(sizeof knobs / sizeof knobs[0]));
   suite_add_tcase(suite, tcase);
   return suite;
 }
