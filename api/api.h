@@ -68,6 +68,17 @@ struct api_deps {
 enum err api_open(struct api **out, const struct api_deps *deps, struct error *e) MUST_CHECK;
 void api_close(struct api *api);
 
+/* Evaluates the official sketch of one workload that is due: one that was put and not evaluated since, or whose
+   `reevaluate` is daily and that was evaluated a day ago. *again tells whether more may be due. For one thread; `state` starts
+   as zeros. ERR_UNAVAILABLE …: that evaluation failed (the message names the workload) and is tried again later. */
+struct api_reevaluation {
+  uint64_t seen_version; /* of the workloads, when the last round began */
+  int64_t next_ms;       /* nothing is due before, unless a workload is put */
+  int64_t round_next_ms;
+  char after[80]; /* the last workload of this round; "" between rounds */
+};
+enum err api_reevaluate(struct api *api, struct api_reevaluation *state, bool *again, struct error *e) MUST_CHECK;
+
 /* What the server must know before it reads a body. For an unknown path pattern is "" and the scope PUBLIC: api_handle
    answers 404 or 405 by itself. */
 struct api_route_info {

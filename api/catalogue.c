@@ -21,9 +21,9 @@ struct live_snapshot {
 
 struct catalogue {
   pthread_mutex_t lock;
-  struct store *store;                     /* NULL: the seed alone */
-  struct live_snapshot *live;              /* the first one is current, the others are still in use somewhere */
-  uint64_t model_version, profile_version; /* of the current one */
+  struct store *store;                      /* NULL: the seed alone */
+  struct live_snapshot *live;               /* the first one is current, the others are still in use somewhere */
+  uint64_t versions[STORE_CATALOGUE_COUNT]; /* of the current one */
 };
 
 /* ---- One document --------------------------------------------------------------------------------------------------- */
@@ -74,14 +74,26 @@ static enum err read_model_row(struct catalogue_model *out, const char *name, co
   return ERR_OK;
 }
 
+static enum err read_stack_row(struct catalogue_stack *out, const char *name, const json_t *document, struct error *e)
+{
+  struct faults faults = {.count = 0};
+  stack_read(out, document, "", &faults);
+  if (faults.count > 0)
+    return unreadable("stack", name, &faults, e);
+  (void)snprintf(out->name, sizeof out->name, "%s", name);
+  return ERR_OK;
+}
+
 /* ---- Snapshots ------------------------------------------------------------------------------------------------------ */
 
 static void snapshot_free(struct live_snapshot *live)
 {
   free(live->snapshot.profiles);
   free(live->snapshot.models);
+  free(live->snapshot.stacks);
   free(live->snapshot.profile_names);
   free(live->snapshot.model_names);
+  free(live->snapshot.stack_names);
   free(live);
 }
 
@@ -130,6 +142,24 @@ static enum err add_model(struct catalogue_snapshot *snapshot, const char *name,
   return code;
 }
 
+static enum err add_stack(struct catalogue_snapshot *snapshot, const char *name, int revision, const json_t *document,
+                          struct error *e)
+{
+  struct catalogue_stack *row, *rows = array_grow(snapshot->stacks, snapshot->stack_count, sizeof *rows);
+  enum err code;
+  if (rows == NULL)
+    return error_set(e, ERR_NOMEM, "", "not enough memory for the catalogue");
+  snapshot->stacks = rows;
+  row = &rows[snapshot->stack_count];
+  row->revision = revision;
+  code = read_stack_row(row, name, document, e);
+  if (code == ERR_OK)
+    snapshot->stack_count++;
+  return code;
+}
+
+static const struct catalogue_seed no_seed[] = {{NULL, NULL}};
+
 /* What a snapshot is filled with, in this order. */
 static const struct family {
   const char *noun;
@@ -138,7 +168,8 @@ static const struct family {
   enum err (*add)(struct catalogue_snapshot *snapshot, const char *name, int revision, const json_t *document,
                   struct error *e);
 } families[] = {{"profile", STORE_PROFILE, catalogue_seed_profiles, add_profile},
-                {"model", STORE_MODEL, catalogue_seed_models, add_model}};
+                {"model", STORE_MODEL, catalogue_seed_models, add_model},
+                {"stack", STORE_STACK, no_seed, add_stack}};
 
 static enum err add_text(struct catalogue_snapshot *snapshot, const struct family *family, const char *name,
                          int revision, const char *text, struct error *e)
@@ -192,6 +223,24 @@ static int compare_models(const void *a, const void *b)
   return strcmp(left->name, right->name);
 }
 
+static int compare_stacks(const void *a, const void *b)
+{
+  const struct catalogue_stack *left = a, *right = b;
+  return strcmp(left->name, right->name);
+}
+
+static enum err index_stacks(struct catalogue_snapshot *snapshot, struct error *e)
+{
+  snapshot->stack_names = calloc(snapshot->stack_count + 1, sizeof *snapshot->stack_names);
+  if (snapshot->stack_names == NULL)
+    return error_set(e, ERR_NOMEM, "", "not enough memory for the catalogue");
+  if (snapshot->stack_count > 0)
+    qsort(snapshot->stacks, snapshot->stack_count, sizeof *snapshot->stacks, compare_stacks);
+  for (size_t i = 0; i < snapshot->stack_count; i++)
+    snapshot->stack_names[i] = snapshot->stacks[i].name;
+  return ERR_OK;
+}
+
 static enum err index_names(struct catalogue_snapshot *snapshot, struct error *e)
 {
   size_t i, count = 0;
@@ -218,7 +267,10 @@ static enum err snapshot_fill(struct catalogue_snapshot *snapshot, struct store 
   enum err code = ERR_OK;
   for (size_t i = 0; i < sizeof families / sizeof families[0] && code == ERR_OK; i++)
     code = store != NULL ? add_stored(snapshot, store, &families[i], e) : add_seed(snapshot, &families[i], e);
-  return code == ERR_OK ? index_names(snapshot, e) : code;
+  snapshot->is_seed_alone = store == NULL;
+  if (code == ERR_OK)
+    code = index_names(snapshot, e);
+  return code == ERR_OK ? index_stacks(snapshot, e) : code;
 }
 
 /* ---- The holder ----------------------------------------------------------------------------------------------------- */
@@ -268,11 +320,12 @@ static void sweep(const struct catalogue *catalogue)
 static enum err refresh(struct catalogue *catalogue, struct error *e)
 {
   struct store *store = catalogue->store;
-  const uint64_t models = store != NULL ? store_catalogue_version(store, STORE_MODEL) : 0;
-  const uint64_t profiles = store != NULL ? store_catalogue_version(store, STORE_PROFILE) : 0;
+  uint64_t versions[STORE_CATALOGUE_COUNT] = {0};
   struct live_snapshot *live;
   enum err code;
-  if (catalogue->live != NULL && models == catalogue->model_version && profiles == catalogue->profile_version)
+  for (size_t i = 0; store != NULL && i < sizeof families / sizeof families[0]; i++)
+    versions[families[i].kind] = store_catalogue_version(store, families[i].kind);
+  if (catalogue->live != NULL && memcmp(versions, catalogue->versions, sizeof versions) == 0)
     return ERR_OK;
   live = calloc(1, sizeof *live);
   if (live == NULL)
@@ -284,8 +337,7 @@ static enum err refresh(struct catalogue *catalogue, struct error *e)
   }
   live->next = catalogue->live;
   catalogue->live = live;
-  catalogue->model_version = models;
-  catalogue->profile_version = profiles;
+  memcpy(catalogue->versions, versions, sizeof versions);
   sweep(catalogue);
   return ERR_OK;
 }
@@ -316,6 +368,19 @@ void catalogue_release(struct catalogue *catalogue, const struct catalogue_snaps
     live->snapshot.references--;
   sweep(catalogue);
   (void)pthread_mutex_unlock(&catalogue->lock);
+}
+
+static int compare_stack_name(const void *key, const void *row)
+{
+  const struct catalogue_stack *stack = row;
+  return strcmp(key, stack->name);
+}
+
+const struct catalogue_stack *catalogue_find_stack(const struct catalogue_snapshot *snapshot, const char *name)
+{
+  if (snapshot->stack_count == 0)
+    return NULL;
+  return bsearch(name, snapshot->stacks, snapshot->stack_count, sizeof *snapshot->stacks, compare_stack_name);
 }
 
 static int compare_profile_name(const void *key, const void *row)

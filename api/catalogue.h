@@ -1,4 +1,4 @@
-/* The parsed catalogue: every stored profile and model as core structs, so that an evaluation parses none. A snapshot is
+/* The parsed catalogue: every stored profile, model and stack as structs, so that an evaluation parses none. A snapshot is
    immutable and shared by reference count; it is rebuilt when the store's catalogue version has moved.
    Threads: acquire and release from any thread. Private to api/. */
 #ifndef FITD_API_CATALOGUE_H
@@ -22,14 +22,24 @@ struct catalogue_model {
   struct model model;
   int revision;
 };
+enum stack_part { STACK_DRIVER, STACK_FRAMEWORK, STACK_RUNTIME, STACK_KERNELS, STACK_PARTS };
+struct catalogue_stack {
+  char name[65];
+  char parts[STACK_PARTS][128]; /* "" = not given */
+  int revision;
+};
 struct catalogue_snapshot {
   unsigned references; /* guarded by the holder */
   size_t profile_count;
   struct catalogue_profile *profiles; /* sorted by name */
   size_t model_count;
   struct catalogue_model *models; /* sorted by name */
+  size_t stack_count;
+  struct catalogue_stack *stacks; /* sorted by name */
+  bool is_seed_alone;             /* without a store: what only a store can hold is not known */
   const char **profile_names;     /* NULL-terminated, for suggestions */
   const char **model_names;       /* names and aliases */
+  const char **stack_names;
 };
 
 /* store NULL: the built-in seed alone. */
@@ -43,6 +53,7 @@ void catalogue_release(struct catalogue *catalogue, const struct catalogue_snaps
 /* NULL when unknown. Models are found by name, by alias (without case), or by a Hugging Face id whose plain form (no
    organisation, no "Meta-", "-Instruct", "-hf" …) is the name: such repositories share one architecture. */
 const struct catalogue_profile *catalogue_find_profile(const struct catalogue_snapshot *snapshot, const char *name);
+const struct catalogue_stack *catalogue_find_stack(const struct catalogue_snapshot *snapshot, const char *name);
 const struct catalogue_model *catalogue_find_model(const struct catalogue_snapshot *snapshot, const char *name);
 
 /* The embedded seed files, generated at build time from deploy/catalog (build/gen/seed.c). */
@@ -61,6 +72,10 @@ enum err catalogue_seed_store(struct store *store, int64_t now_ms, struct error 
 void profile_read(struct hardware *out, const json_t *document, const char *pointer, struct faults *faults);
 json_t *profile_write(const struct hardware *hardware,
                       const json_t *source); /* normalised document, source's notes kept */
+
+/* {"driver", "framework", "runtime", "kernels"}, at least one of them. */
+void stack_read(struct catalogue_stack *out, const json_t *body, const char *pointer, struct faults *faults);
+json_t *stack_write(const struct catalogue_stack *stack); /* the parts that are given; NULL when memory is out */
 
 /* A model body: {"hf_config":…, "hf_quant_config"?:…} or {"architecture":…}. Assumptions (sentences) go to *assumptions, a
    JSON array the caller owns. api/hf_config.c, api/architecture.c. */

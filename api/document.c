@@ -12,6 +12,7 @@
 const struct document_kind document_models = {STORE_MODEL, "model", "name", "/v1/models"};
 const struct document_kind document_profiles = {STORE_PROFILE, "profile", "id", "/v1/profiles"};
 const struct document_kind document_workloads = {STORE_WORKLOAD, "workload", "name", "/v1/workloads"};
+const struct document_kind document_stacks = {STORE_STACK, "stack", "name", "/v1/stacks"};
 
 bool document_is_envelope(const struct document_kind *kind, const char *member)
 {
@@ -95,7 +96,9 @@ static void nearest_name(char to[129], const struct api_call *call, const struct
   to[0] = '\0';
   if (kind->catalogue == STORE_WORKLOAD || catalogue_acquire(&snapshot, catalogue, &ignored) != ERR_OK)
     return;
-  near = read_nearest(name, kind->catalogue == STORE_PROFILE ? snapshot->profile_names : snapshot->model_names);
+  near = read_nearest(name, kind->catalogue == STORE_PROFILE ? snapshot->profile_names
+                            : kind->catalogue == STORE_STACK ? snapshot->stack_names
+                                                             : snapshot->model_names);
   if (near != NULL)
     (void)snprintf(to, 129, "%s", near);
   catalogue_release(catalogue, snapshot);

@@ -1,4 +1,4 @@
-/* Named documents with revisions (models, profiles, workloads): what their handlers share. A stored document is answered
+/* Named documents with revisions (models, profiles, workloads, stacks): what their handlers share. A stored document is answered
    by splicing its text behind what identifies it; it is never parsed for that. Private to api/. */
 #ifndef FITD_API_DOCUMENT_H
 #define FITD_API_DOCUMENT_H
@@ -12,7 +12,7 @@ struct document_kind {
   const char *id_member; /* "name", or "id" where "name" is a name for people */
   const char *path;      /* "/v1/models" */
 };
-extern const struct document_kind document_models, document_profiles, document_workloads;
+extern const struct document_kind document_models, document_profiles, document_workloads, document_stacks;
 
 /* Members that the service adds to an answer; a client may send them back, their values are not read. */
 bool document_is_envelope(const struct document_kind *kind, const char *member);

@@ -259,6 +259,7 @@ enum err evaluation_run(struct evaluation *out, const struct sketch *sketch, con
   if (rc != ERR_OK)
     goto out;
   qsort(results, sketch->profile_count, sizeof *results, by_rank);
+  out->is_quick = options->depth_is_given && options->depth == FIT_QUICK;
   out->fits = sketch->profile_count > 0 && results[0].card.verdict == VERDICT_FIT;
   out->scorecards = collect(results, sketch->profile_count, options);
   out->head = out->scorecards != NULL ? write_head(&identity, out->scorecards) : NULL;

@@ -20,8 +20,8 @@ struct sketch {
   const struct catalogue_profile **profiles; /* owned array of borrowed rows */
   size_t profile_count;
   bool profiles_are_named; /* the sketch lists them */
-  json_t *stack, *context; /* owned copies, NULL when absent */
-  char stack_name[65];     /* "" = none */
+  json_t *stack, *context; /* owned; NULL when absent; a stored stack as {"name", "revision", parts…} */
+  char stack_name[65];     /* of a stored stack; "" = none, or given in full */
   char digest[72];         /* of the canonical sketch */
   char *canonical;         /* owned */
 };
@@ -29,6 +29,8 @@ struct sketch {
 void sketch_read(struct sketch *out, const struct catalogue_snapshot *snapshot, const json_t *body, const char *pointer,
                  struct faults *faults);
 void sketch_fini(struct sketch *sketch);
+/* Of everything that can change a figure: prose and context are left out. False when memory is out. */
+bool sketch_digest(char to[72], const json_t *body);
 
 /* One scorecard with what identifies it. */
 struct scorecard_identity {
@@ -55,6 +57,7 @@ struct evaluation {
   json_t *head;       /* id, created_at, workload, model, label, core_version, sketch_digest, recommendation */
   json_t *scorecards; /* array */
   bool fits;          /* any verdict is fit */
+  bool is_quick;      /* the closed form was asked for: never the official evaluation of a workload */
 };
 enum err evaluation_run(struct evaluation *out, const struct sketch *sketch, const struct evaluation_options *options,
                         struct error *e) MUST_CHECK;

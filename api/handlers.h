@@ -28,6 +28,14 @@ api_handler profiles_delete;
 api_handler profiles_revisions_list;
 api_handler profiles_revisions_get;
 
+/* stacks_api.c */
+api_handler stacks_list;
+api_handler stacks_get;
+api_handler stacks_put;
+api_handler stacks_delete;
+api_handler stacks_revisions_list;
+api_handler stacks_revisions_get;
+
 /* traces_api.c */
 api_handler traces_list;
 api_handler traces_get;

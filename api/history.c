@@ -77,12 +77,12 @@ static char *copy(const json_t *value, bool *is_failed)
   return text;
 }
 
-/* A stack is searched by its name, or by its canonical text where it is given in full. */
+/* A stored stack is searched by its name, one that is given in full by its canonical text. */
 static char *stack_text(const json_t *stack, bool *is_failed)
 {
   char *text;
-  if (!json_is_object(stack))
-    return copy(stack, is_failed);
+  if (!json_is_object(stack) || json_object_get(stack, "name") != NULL)
+    return copy(json_is_object(stack) ? json_object_get(stack, "name") : stack, is_failed);
   text = write_canonical(stack);
   if (text == NULL)
     *is_failed = true;
@@ -140,6 +140,28 @@ static enum err evaluation_row(struct store_evaluation *row, const json_t *head,
   return error_set(e, ERR_NOMEM, "", "not enough memory to store the evaluation");
 }
 
+/* The revision of the workload whose official sketch this is, 0 when it is another sketch. */
+static enum err official_revision(int *revision, struct store *store, const struct sketch *sketch, struct error *e)
+{
+  struct store_document row;
+  char digest[WRITE_DIGEST_SIZE];
+  json_t *document = NULL;
+  enum err rc = store_document_get(store, &row, STORE_WORKLOAD, sketch->workload.name, 0, e);
+  *revision = 0;
+  if (rc == ERR_NOT_FOUND)
+    return ERR_OK;
+  if (rc != ERR_OK)
+    return rc;
+  document = json_loads(row.document, 0, NULL);
+  if (!sketch_digest(digest, json_object_get(document, "sketch")))
+    rc = error_set(e, ERR_NOMEM, "", "not enough memory to compare with the official sketch");
+  else if (strcmp(digest, sketch->digest) == 0)
+    *revision = row.revision;
+  json_decref(document);
+  store_document_fini(&row);
+  return rc;
+}
+
 struct rows {
   struct store_evaluation evaluation;
   struct store_scorecard *cards;
@@ -163,6 +185,8 @@ enum err evaluation_store(struct store *store, const struct evaluation *evaluati
   if (rows.cards == NULL)
     return error_set(e, ERR_NOMEM, "", "not enough memory to store %zu scorecards", texts->count);
   rc = evaluation_row(&rows.evaluation, evaluation->head, sketch->canonical, texts->head, now_ms, e);
+  if (rc == ERR_OK && !evaluation->is_quick)
+    rc = official_revision(&rows.evaluation.official_revision, store, sketch, e);
   for (size_t i = 0; i < texts->count && rc == ERR_OK; i++) {
     struct store_scorecard *row = &rows.cards[i];
     rc = scorecard_row(row, json_array_get(evaluation->scorecards, i), texts->cards[i], now_ms, e);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/put.h"
 #include "api/read.h"
 #include "api/sketch_parts.h"
 #include "api/write.h"
@@ -206,26 +207,47 @@ static void default_profiles(struct reading *reading, const char *pointer, struc
              "is required here: no stored profile is marked available, and none has a price and a confidence");
 }
 
+/* The scorecard says what the name stood for: {"name", "revision", "driver", …}. */
+static void read_stored_stack(struct sketch *sketch, const struct catalogue_snapshot *snapshot, const char *pointer,
+                              struct faults *faults)
+{
+  const struct catalogue_stack *stack = catalogue_find_stack(snapshot, sketch->stack_name);
+  json_t *parts;
+  if (stack == NULL && !snapshot->is_seed_alone) {
+    sketch_unknown_name(pointer, "stack", sketch->stack_name, snapshot->stack_names, faults);
+    return;
+  }
+  sketch->stack = json_pack("{s:s}", "name", sketch->stack_name);
+  if (stack == NULL)
+    return;
+  put_member(&sketch->stack, "revision", json_integer(stack->revision));
+  parts = stack_write(stack);
+  if (parts == NULL || json_object_update(sketch->stack, parts) != 0) {
+    json_decref(sketch->stack);
+    sketch->stack = NULL; /* memory is out, which the next writer reports */
+  }
+  json_decref(parts);
+}
+
 static void read_stack(const json_t *value, const char *pointer, void *to, struct faults *faults)
 {
-  struct sketch *sketch = to;
-  char text[4][128];
+  struct reading *reading = to;
+  struct sketch *sketch = reading->sketch;
+  struct catalogue_stack stack;
+  const size_t before = faults->count;
   const struct read_field name = {.kind = READ_NAME, .to = sketch->stack_name, .size = sizeof sketch->stack_name};
-  const struct read_field fields[] = {
-      {.name = "driver", .kind = READ_TEXT, .to = text[0], .size = sizeof text[0]},
-      {.name = "framework", .kind = READ_TEXT, .to = text[1], .size = sizeof text[1]},
-      {.name = "runtime", .kind = READ_TEXT, .to = text[2], .size = sizeof text[2]},
-      {.name = "kernels", .kind = READ_TEXT, .to = text[3], .size = sizeof text[3]},
-  };
-  if (json_is_string(value))
+  if (json_is_string(value)) {
     read_value(value, pointer, &name, faults);
-  else if (json_is_object(value))
-    (void)read_object(value, pointer, fields, COUNT_OF(fields), faults);
-  else
+    if (faults->count == before)
+      read_stored_stack(sketch, reading->snapshot, pointer, faults);
+  } else if (json_is_object(value)) {
+    stack_read(&stack, value, pointer, faults);
+    sketch->stack = json_deep_copy(value);
+  } else {
     faults_add(faults, FAULT_WRONG_TYPE, pointer, NULL,
                "is %s; the name of a stack or {\"driver\", \"framework\", \"runtime\", \"kernels\"} is expected",
                read_type_name(value));
-  sketch->stack = json_deep_copy(value);
+  }
 }
 
 static void read_context(const json_t *value, const char *pointer, void *to, struct faults *faults)
@@ -294,7 +316,7 @@ static void read_top(struct reading *reading, const json_t *body, const char *po
       {.name = "constraints", .kind = READ_CALL, .to = &constraints, .call = sketch_read_constraints},
       {.name = "serving", .kind = READ_CALL, .to = &workload->serving, .call = sketch_read_serving},
       {.name = "operations", .kind = READ_CALL, .to = workload, .call = read_operations},
-      {.name = "stack", .kind = READ_CALL, .to = reading->sketch, .call = read_stack},
+      {.name = "stack", .kind = READ_CALL, .to = reading, .call = read_stack},
       {.name = "hardware", .kind = READ_WORD, .to = &hardware, .words = hardware_words},
       {.name = "profiles", .kind = READ_CALL, .to = reading, .call = read_profiles},
       {.name = "seed", .kind = READ_INTEGER, .to = &workload->seed, .min = 0, .max = 9007199254740991.0},
@@ -335,7 +357,7 @@ static void check_together(const struct workload *workload, const char *pointer,
 /* ---- Notes, digest ---------------------------------------------------------------------------------------------------- */
 
 /* Accepted members that change no figure yet; each becomes a sentence of the scorecard's assumptions. */
-static void note_unused(struct sketch *sketch, const json_t *body)
+static void note_unused(struct sketch *sketch, const json_t *body, bool is_stack_unknown)
 {
   static const char *const unused[][2] = {
       {"traffic", "client"},
@@ -357,9 +379,10 @@ static void note_unused(struct sketch *sketch, const json_t *body)
       (void)json_array_append_new(sketch->notes, json_sprintf("%s%s%s is not used yet: it changes no figure", block,
                                                               member != NULL ? "." : "", member != NULL ? member : ""));
   }
-  if (sketch->stack_name[0] != '\0')
+  if (is_stack_unknown)
     (void)json_array_append_new(
-        sketch->notes, json_sprintf("stack \"%s\" is recorded by name: stacks are not stored yet", sketch->stack_name));
+        sketch->notes,
+        json_sprintf("stack \"%s\" is recorded by name: there is no store to look it up in", sketch->stack_name));
   if (sketch->workload.traffic.load == LOAD_CLOSED && sketch->workload.traffic.arrival_is_given)
     (void)json_array_append_new(
         sketch->notes, json_string("traffic.arrival is not used: users of a closed loop send again when answered"));
@@ -377,23 +400,29 @@ static void strip_prose(json_t *value)
   json_array_foreach(value, i, member) strip_prose(member);
 }
 
-/* Leaves canonical NULL when memory is out; evaluation_run reports it. */
-static void seal(struct sketch *sketch, const json_t *body)
+bool sketch_digest(char to[WRITE_DIGEST_SIZE], const json_t *body)
 {
   json_t *core = json_deep_copy(body);
   char *text = NULL;
-  if (core == NULL)
-    goto out;
-  strip_prose(core);
-  (void)json_object_del(core, "context");
-  text = write_canonical(core);
-  if (text == NULL)
-    goto out;
-  write_digest(sketch->digest, text, strlen(text));
-  sketch->canonical = write_canonical(body);
-out:
+  bool is_made;
+  if (core != NULL) {
+    strip_prose(core);
+    (void)json_object_del(core, "context");
+    text = write_canonical(core);
+  }
+  if (text != NULL)
+    write_digest(to, text, strlen(text));
   json_decref(core);
+  is_made = text != NULL;
   free(text);
+  return is_made;
+}
+
+/* Leaves canonical NULL when memory is out; evaluation_run reports it. */
+static void seal(struct sketch *sketch, const json_t *body)
+{
+  if (sketch_digest(sketch->digest, body))
+    sketch->canonical = write_canonical(body);
 }
 
 void sketch_read(struct sketch *out, const struct catalogue_snapshot *snapshot, const json_t *body, const char *pointer,
@@ -408,7 +437,7 @@ void sketch_read(struct sketch *out, const struct catalogue_snapshot *snapshot, 
   read_top(&reading, body, pointer, faults);
   check_together(&out->workload, pointer, faults);
   out->traffic = json_deep_copy(json_object_get(body, "traffic"));
-  note_unused(out, body);
+  note_unused(out, body, out->stack_name[0] != '\0' && snapshot->is_seed_alone);
   seal(out, body);
 }
 

@@ -17,6 +17,7 @@
 #include "server/http.h"
 #include "server/listener.h"
 #include "server/tls.h"
+#include "server/schedule.h"
 
 #define TICK_MS 100
 
@@ -31,6 +32,8 @@ struct daemon {
   struct control *control;
   struct listener listener;
   struct tls *tls; /* NULL: plain HTTP */
+  struct schedule *schedule;
+  struct api_reevaluation reevaluation;
 };
 
 static struct http_settings http_settings(const struct config *config)
@@ -79,6 +82,19 @@ static enum err listen_here(struct daemon *daemon, struct error *e)
                    daemon->config.listen, daemon->config.database);
 }
 
+static enum err reevaluate(void *cls, bool *again, struct error *e)
+{
+  struct daemon *daemon = cls;
+  return api_reevaluate(daemon->api, &daemon->reevaluation, again, e);
+}
+
+/* What the daemon does by itself. */
+static enum err start_schedule(struct daemon *daemon, struct error *e)
+{
+  const struct schedule_job jobs[] = {{"reevaluate", 1, reevaluate, daemon}};
+  return schedule_start(&daemon->schedule, jobs, sizeof jobs / sizeof jobs[0], daemon->deps.log, e);
+}
+
 /* Threads begin here: signals are blocked already, so every thread inherits that. */
 static enum err start(struct daemon *daemon, struct error *e)
 {
@@ -107,6 +123,8 @@ static enum err start(struct daemon *daemon, struct error *e)
   options.is_https = daemon->tls != NULL;
   if (err == ERR_OK)
     err = http_start(&daemon->http, &options, &settings, e);
+  if (err == ERR_OK)
+    err = start_schedule(daemon, e);
   return err;
 }
 
@@ -179,9 +197,11 @@ static void drain(struct daemon *daemon, const sigset_t *signals)
   }
 }
 
-/* Workers first: they resume the suspended connections, without which the HTTP servers must not stop. */
+/* The schedule first, which is a client; then the workers: they resume the suspended connections, without which the HTTP
+   servers must not stop. */
 static void stop(struct daemon *daemon)
 {
+  schedule_stop(daemon->schedule);
   workers_close(daemon->workers);
   http_stop(daemon->http);
   control_stop(daemon->control);

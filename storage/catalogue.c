@@ -1,4 +1,4 @@
-/* The catalogue: models, profiles and workloads by name, each with revisions that are never rewritten. */
+/* The catalogue: models, profiles, workloads and stacks by name, each with revisions that are never rewritten. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +14,8 @@ static const char *kind_name(enum store_catalogue kind)
   case STORE_MODEL: return "model";
   case STORE_PROFILE: return "profile";
   case STORE_WORKLOAD: return "workload";
+  case STORE_STACK: return "stack";
+  case STORE_CATALOGUE_COUNT: break;
   }
   assert(false);
   return "";
@@ -178,12 +180,29 @@ static enum err read_owner(bool *is_stored, bool *is_users, struct store_tx *tx,
   return query_end(&q, e);
 }
 
+/* Scorecards refer to a stack by name alone: one given in full is stored as its text, which no name looks like. */
+static enum err check_stack_is_free(struct store_tx *tx, const char *name, struct error *e)
+{
+  struct query q;
+  bool is_used;
+  enum err result;
+  query_begin(&q, tx->connection, "SELECT 1 FROM scorecard WHERE stack = ?1 AND stack <> '' LIMIT 1");
+  query_bind_text(&q, 1, name);
+  is_used = query_row(&q);
+  result = query_end(&q, e);
+  if (result == ERR_OK && is_used)
+    return error_set(e, ERR_CONFLICT, "", "scorecards in the history refer to stack %s", name);
+  return result;
+}
+
 enum err store_document_delete(struct store_tx *tx, enum store_catalogue kind, const char *name, struct error *e)
 {
   bool is_stored, is_users;
   enum err result = read_owner(&is_stored, &is_users, tx, kind, name, e);
   if (result == ERR_OK && !is_stored)
     return error_set(e, ERR_NOT_FOUND, "", "there is no %s %s", kind_name(kind), name);
+  if (result == ERR_OK && kind == STORE_STACK)
+    result = check_stack_is_free(tx, name, e);
   if (result == ERR_OK)
     result = run_on_name(tx, "DELETE FROM catalogue_revision WHERE kind = ?1 AND name = ?2", kind, name, e);
   if (result == ERR_CONFLICT) /* the foreign keys of scorecard */

@@ -4,7 +4,7 @@
 #include "storage/store_int.h"
 
 static const char columns[] = "t.id, t.created_at_ms, t.workload, t.model, t.label, t.core_version, t.sketch_digest, "
-                              "t.sketch, t.document";
+                              "t.sketch, t.document, t.official_revision";
 
 void store_evaluation_fini(struct store_evaluation *row)
 {
@@ -40,6 +40,7 @@ static void read_row(void *to, struct query *q)
       .sketch_digest = query_text(q, 6),
       .sketch = query_text(q, 7),
       .document = query_text(q, 8),
+      .official_revision = (int)query_int(q, 9),
   };
 }
 
@@ -51,7 +52,7 @@ enum err store_evaluation_insert(struct store_tx *tx, const struct store_evaluat
   enum err result;
   query_begin(&q, tx->connection,
               "INSERT INTO evaluation (id, created_at_ms, workload, model, label, core_version, sketch_digest, sketch, "
-              "document) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
+              "document, official_revision) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)");
   query_bind_text(&q, 1, row->id);
   query_bind_int(&q, 2, row->created_at_ms);
   query_bind_text(&q, 3, row->workload);
@@ -61,6 +62,7 @@ enum err store_evaluation_insert(struct store_tx *tx, const struct store_evaluat
   query_bind_text(&q, 7, row->sketch_digest);
   query_bind_text(&q, 8, row->sketch);
   query_bind_text(&q, 9, row->document);
+  query_bind_int(&q, 10, row->official_revision);
   result = query_run(&q, e);
   if (result == ERR_CONFLICT)
     return error_set(e, result, "", "evaluation %s is stored already", row->id);
@@ -86,5 +88,30 @@ enum err store_evaluation_list(struct store *store, struct store_evaluations *ou
   *out = (struct store_evaluations){rows.at, rows.count, rows.has_more};
   if (result != ERR_OK)
     store_evaluations_fini(out);
+  return result;
+}
+
+enum err store_evaluation_official(struct store *store, struct store_evaluation *out, const char *workload,
+                                   struct error *e)
+{
+  struct sql_text sql = {.length = 0};
+  struct query q;
+  bool is_found;
+  enum err result;
+  *out = (struct store_evaluation){0};
+  sql_append(&sql,
+             "SELECT %s FROM evaluation AS t WHERE t.workload = ?1 AND t.official_revision > 0 ORDER BY t.id DESC "
+             "LIMIT 1",
+             columns);
+  read_begin(&q, store, sql.text);
+  query_bind_text(&q, 1, workload);
+  is_found = query_row(&q);
+  if (is_found)
+    read_row(out, &q);
+  result = read_end(&q, store, e);
+  if (result != ERR_OK)
+    store_evaluation_fini(out);
+  else if (!is_found)
+    return error_set(e, ERR_NOT_FOUND, "", "the official sketch of workload %s was not evaluated yet", workload);
   return result;
 }

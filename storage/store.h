@@ -48,7 +48,7 @@ struct store_page {
 };
 
 /* ---- Catalogue: named documents with revisions -------------------------------------------------------------------- */
-enum store_catalogue { STORE_MODEL, STORE_PROFILE, STORE_WORKLOAD };
+enum store_catalogue { STORE_MODEL, STORE_PROFILE, STORE_WORKLOAD, STORE_STACK, STORE_CATALOGUE_COUNT };
 
 struct store_document {
   char *name;
@@ -72,7 +72,7 @@ enum err store_document_put(struct store_tx *tx, enum store_catalogue kind, cons
 enum err store_document_get(struct store *store, struct store_document *out, enum store_catalogue kind,
                             const char *name, int revision, struct error *e) MUST_CHECK;
 /* Deletes all revisions. A built-in leaves its name behind, so that no start brings it back. ERR_NOT_FOUND; ERR_CONFLICT while
-   scorecards refer to it. */
+   scorecards refer to it (to a stack: by its name). */
 enum err store_document_delete(struct store_tx *tx, enum store_catalogue kind, const char *name,
                                struct error *e) MUST_CHECK;
 
@@ -150,7 +150,8 @@ struct store_evaluation {
   int64_t created_at_ms;
   char *workload, *model, *label, *core_version, *sketch_digest; /* label "" = none */
   char *sketch;                                                  /* canonical JSON as received */
-  char *document; /* the answer without its scorecards: one JSON object */
+  char *document;        /* the answer without its scorecards: one JSON object */
+  int official_revision; /* of the workload whose official sketch this is; 0 = any other sketch */
 };
 void store_evaluation_fini(struct store_evaluation *row);
 
@@ -205,6 +206,9 @@ enum err store_evaluation_list(struct store *store, struct store_evaluations *ou
 enum err store_scorecard_list(struct store *store, struct store_scorecards *out,
                               const struct store_history_filter *filter, const struct store_page *page,
                               struct error *e) MUST_CHECK;
+/* The newest evaluation of the workload's official sketch, of any of its revisions. ERR_NOT_FOUND. */
+enum err store_evaluation_official(struct store *store, struct store_evaluation *out, const char *workload,
+                                   struct error *e) MUST_CHECK;
 /* All scorecards of one evaluation in the order of the answer. */
 enum err store_evaluation_scorecards(struct store *store, struct store_scorecards *out, const char *evaluation,
                                      struct error *e) MUST_CHECK;

@@ -50,10 +50,10 @@ void readers_give(struct readers *readers, struct connection *c);
 /* ---- The writer: the one thread and the one connection that write and checkpoint ---- */
 enum store_duty { DUTY_COMMIT, DUTY_CHECKPOINT, DUTY_COUNT };
 
-/* What changed; bits of store_tx.touched. The first three are 1 << enum store_catalogue. */
-#define TOUCHED_TOKENS_KIND 3
+/* What changed; bits of store_tx.touched. The first are 1 << enum store_catalogue. */
+#define TOUCHED_TOKENS_KIND STORE_CATALOGUE_COUNT
 #define TOUCHED_TOKENS (1u << TOUCHED_TOKENS_KIND)
-#define TOUCHED_KINDS 4
+#define TOUCHED_KINDS (TOUCHED_TOKENS_KIND + 1)
 
 struct store_tx {
   struct store *store;

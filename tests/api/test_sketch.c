@@ -17,10 +17,15 @@ static struct catalogue_profile profiles[PROFILES];
 static struct catalogue_model models[1];
 static const char *profile_names[] = {"h100-sxm-80gb", "l40s-48gb", "recalled-24gb", NULL};
 static const char *model_names[] = {"llama-3.1-8b", "meta-llama/Llama-3.1-8B", NULL};
+static struct catalogue_stack stacks[1] = {{.name = "prod-2026", .parts = {"570", "", "vllm 0.10", ""}, .revision = 4}};
+static const char *stack_names[] = {"prod-2026", NULL};
 static struct catalogue_snapshot snapshot = {.profile_count = PROFILES,
                                              .profiles = profiles,
                                              .model_count = 1,
                                              .models = models,
+                                             .stack_count = 1,
+                                             .stacks = stacks,
+                                             .stack_names = stack_names,
                                              .profile_names = profile_names,
                                              .model_names = model_names};
 
@@ -360,6 +365,31 @@ START_TEST(a_stack_may_be_a_name)
   read_with("stack", "\"prod-2026\"");
   assert_sound();
   ck_assert_str_eq(sketch.stack_name, "prod-2026");
+  ck_assert_uint_eq(json_array_size(sketch.notes), 0);
+  ck_assert_str_eq(json_string_value(json_object_get(sketch.stack, "runtime")), "vllm 0.10");
+  ck_assert_int_eq(json_integer_value(json_object_get(sketch.stack, "revision")), 4);
+  ck_assert_ptr_null(json_object_get(sketch.stack, "framework"));
+}
+END_TEST
+
+START_TEST(an_unknown_stack_is_a_fault)
+{
+  read_with("stack", "\"prod-2025\"");
+  ck_assert_uint_eq(faults.count, 1);
+  ck_assert_str_eq(faults.items[0].pointer, "/stack");
+  ck_assert_str_eq(faults.items[0].suggestion, "prod-2026");
+}
+END_TEST
+
+START_TEST(without_a_store_a_stack_is_its_name)
+{
+  snapshot.is_seed_alone = true;
+  snapshot.stack_count = 0;
+  read_with("stack", "\"prod-2025\"");
+  snapshot.is_seed_alone = false;
+  snapshot.stack_count = 1;
+  assert_sound();
+  ck_assert_str_eq(json_string_value(json_object_get(sketch.stack, "name")), "prod-2025");
   ck_assert_uint_eq(json_array_size(sketch.notes), 1);
 }
 END_TEST
@@ -535,6 +565,8 @@ static Suite *sketch_suite(void)
   tcase_add_test(tcase, one_precision_word_stands_for_all_three);
   tcase_add_test(tcase, loads_other_than_a_rate_are_read);
   tcase_add_test(tcase, a_stack_may_be_a_name);
+  tcase_add_test(tcase, an_unknown_stack_is_a_fault);
+  tcase_add_test(tcase, without_a_store_a_stack_is_its_name);
   tcase_add_test(tcase, default_candidates_are_priced_and_not_recalled);
   tcase_add_test(tcase, available_profiles_come_before_the_default);
   tcase_add_test(tcase, without_candidates_profiles_must_be_named);

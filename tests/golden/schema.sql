@@ -1,5 +1,5 @@
-CREATE TABLE catalogue_name (
-  kind            TEXT    NOT NULL CHECK (kind IN ('model', 'profile', 'workload')),
+CREATE TABLE "catalogue_name" (
+  kind            TEXT    NOT NULL CHECK (kind <> ''),
   name            TEXT    NOT NULL CHECK (name <> ''),
   newest_revision INTEGER NOT NULL CHECK (newest_revision > 0),
   alias           TEXT    NOT NULL COLLATE NOCASE,
@@ -32,12 +32,13 @@ CREATE TABLE evaluation (
   core_version  TEXT    NOT NULL,
   sketch_digest TEXT    NOT NULL,
   sketch        TEXT    NOT NULL,
-  document      TEXT    NOT NULL,
+  document      TEXT    NOT NULL, official_revision INTEGER NOT NULL DEFAULT 0 CHECK (official_revision >= 0),
   CHECK (length(id) = 36 AND substr(id, 1, 8) || substr(id, 10, 4) = printf('%012x', created_at_ms))
 ) STRICT;
 CREATE INDEX evaluation_by_label    ON evaluation (label, id) WHERE label <> '';
 CREATE INDEX evaluation_by_model    ON evaluation (model, id);
 CREATE INDEX evaluation_by_workload ON evaluation (workload, id);
+CREATE INDEX evaluation_official ON evaluation (workload, id) WHERE official_revision > 0;
 CREATE TABLE idempotency_key (
   key            TEXT    NOT NULL CHECK (key <> ''),
   caller         TEXT    NOT NULL,

@@ -333,6 +333,29 @@ START_TEST(test_version_1)
 }
 END_TEST
 
+START_TEST(test_version_2)
+{
+  const struct store_history_filter filter = {.stack = "{\"driver\":\"570.86\"}"};
+  const struct store_page page = {.limit = 10};
+  struct store_scorecards list;
+  struct store_evaluation evaluation;
+  struct store_trace trace;
+  open_fixture("v2.sqlite");
+  check_golden();
+  ck_assert_err(store_scorecard_list(store, &list, &filter, &page, &error), ERR_OK);
+  ck_assert_uint_eq(list.count, 2);
+  ck_assert_str_eq(list.rows[1].id, "01a22e99-6a94-7001-b83f-689c2929c76f");
+  store_scorecards_fini(&list);
+  ck_assert_err(store_evaluation_get(store, &evaluation, "01a22e99-6a94-7000-a5b9-906c75651b0c", &error), ERR_OK);
+  ck_assert_int_eq(evaluation.official_revision, 0); /* nobody said so then */
+  store_evaluation_fini(&evaluation);
+  ck_assert_err(store_evaluation_official(store, &evaluation, "support-chat", &error), ERR_NOT_FOUND);
+  ck_assert_err(store_trace_get(store, &trace, "recorded", &error), ERR_OK);
+  ck_assert_uint_eq(trace.request_count, 3);
+  store_trace_fini(&trace);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("storage/migrate");
@@ -351,6 +374,7 @@ int main(void)
   tcase_add_test(files, test_other_files_are_refused_and_kept);
   tcase_add_test(files, test_empty_file_is_fine);
   tcase_add_test(files, test_version_1);
+  tcase_add_test(files, test_version_2);
   tcase_add_test(runner, test_upgrade_keeps_a_copy);
   tcase_add_test(runner, test_nothing_pending);
   tcase_add_test(runner, test_failure_keeps_nothing);
