@@ -85,6 +85,7 @@ struct api_route_info {
   const char *pattern; /* "/v1/scorecards/{id}": for logs and counters */
   enum scope scope;
   bool needs_worker; /* may compute or write: not on a network thread */
+  bool computes;     /* takes a worker for long: evaluations */
   bool takes_body;   /* false: a body is refused */
   size_t body_max_bytes;
 };

@@ -103,6 +103,7 @@ void api_route_info(struct api_route_info *out, const char *method, const char *
     return; /* 404, 405 or OPTIONS: whatever body comes is not looked at */
   out->scope = match.route->scope;
   out->needs_worker = (match.route->flags & ROUTE_WORKER) != 0;
+  out->computes = (match.route->flags & ROUTE_COMPUTES) != 0;
   out->takes_body = (match.route->flags & (ROUTE_BODY | ROUTE_BODY_OPTIONAL)) != 0;
   if ((match.route->flags & ROUTE_BODY_TRACE) != 0)
     out->body_max_bytes = TRACE_BODY_MAX_BYTES;

@@ -16,6 +16,7 @@ static const char *const scorecard_keys[] = {"workload", "model",       "profile
 static const char *const request_keys[] = {"limit", "cursor", "format", NULL};
 
 #define WRITES (ROUTE_WORKER | ROUTE_BODY)
+#define EVALUATES (WRITES | ROUTE_COMPUTES)
 
 const struct route api_routes[] = {
     {"GET", "/v1/scorecards/{id}", scorecards_get, SCOPE_READ, 0, "One scorecard.", format_keys},
@@ -23,7 +24,7 @@ const struct route api_routes[] = {
      "What the figures of a scorecard are made of: operators, memory, latency and cost, each with its formula.",
      format_keys},
     {"GET", "/v1/scorecards", scorecards_list, SCOPE_READ, ROUTE_WORKER, "Scorecards, newest first.", scorecard_keys},
-    {"POST", "/v1/evaluations", evaluations_post, SCOPE_EVALUATE, WRITES | ROUTE_IDEMPOTENT_KEY,
+    {"POST", "/v1/evaluations", evaluations_post, SCOPE_EVALUATE, EVALUATES | ROUTE_IDEMPOTENT_KEY,
      "Evaluate a workload sketch over candidate profiles.", evaluate_keys},
     {"GET", "/v1/evaluations", evaluations_list, SCOPE_READ, ROUTE_WORKER, "Evaluations, newest first.",
      evaluation_keys},

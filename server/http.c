@@ -80,12 +80,13 @@ static enum MHD_Result hand_over(struct http_call *call, void (*run)(struct work
 {
   call->work.run = run;
   call->work.refuse = refuse_closing;
+  call->work.lane = run == run_handler && call->route.computes ? WORK_HEAVY : WORK_QUICK;
   call->state = HTTP_WAITING;
   MHD_suspend_connection(call->connection);
   if (workers_push(call->http->options.workers, &call->work))
     return MHD_YES;
   if (run == run_handler)
-    http_refuse_busy(call, "the queue of requests is full");
+    http_refuse_busy(call, "too many requests are waiting");
   resume(call);
   return MHD_YES;
 }
@@ -203,16 +204,23 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
   http_call_free(call);
 }
 
+static void forget_peer(struct http *http, struct peer *peer)
+{
+  clients_leave(http->clients, peer->client);
+  peers_remove(http->peers, peer);
+}
+
 static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode code)
 {
   struct http *http = cls;
   const union MHD_ConnectionInfo *info;
   const struct sockaddr *address;
+  struct peer *peer;
   bool is_local;
   if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
     if (*context != NULL)
-      peers_remove(http->peers, *context);
+      forget_peer(http, *context);
     *context = NULL;
     return;
   }
@@ -220,9 +228,12 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
   address = info != NULL ? info->client_addr : NULL;
   is_local = http->options.auth == NULL || (address != NULL && listener_is_loopback(address));
   info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-  *context = info != NULL ? peers_add(http->peers, info->connect_fd, is_local) : NULL;
-  if (*context != NULL)
-    ((struct peer *)*context)->is_encrypted = http->options.is_https;
+  peer = info != NULL ? peers_add(http->peers, info->connect_fd, is_local) : NULL;
+  if (peer != NULL) {
+    peer->client = clients_enter(http->clients, address);
+    peer->is_encrypted = http->options.is_https;
+  }
+  *context = peer;
 }
 
 /* The library speaks mostly of clients' mistakes. */
@@ -263,6 +274,7 @@ static struct MHD_Daemon *start_daemon(struct http *http)
 void http_set(struct http *http, const struct http_settings *settings)
 {
   peers_set_limits(http->peers, &settings->limits);
+  clients_set_limits(http->clients, &settings->clients);
   atomic_store(&http->logs_requests, settings->logs_requests);
   (void)pthread_rwlock_wrlock(&http->cors_lock);
   (void)snprintf(http->cors_origins, sizeof http->cors_origins, "%s", settings->cors_origins);
@@ -304,6 +316,8 @@ enum err http_start(struct http **out, const struct http_options *options, const
   http->options = *options;
   (void)pthread_rwlock_init(&http->cors_lock, NULL);
   err = peers_open(&http->peers, &settings->limits, e);
+  if (err == ERR_OK)
+    err = clients_open(&http->clients, &settings->clients, e);
   if (err == ERR_OK && getrandom(&http->id_prefix, sizeof http->id_prefix, 0) != sizeof http->id_prefix)
     err = error_set(e, ERR_UNAVAILABLE, "", "the system gives no random bytes: %s", strerror(errno));
   if (err == ERR_OK) {
@@ -355,6 +369,7 @@ void http_stop(struct http *http)
   if (http->options.listen_fd >= 0)
     (void)close(http->options.listen_fd);
   peers_close(http->peers);
+  clients_close(http->clients);
   (void)pthread_rwlock_destroy(&http->cors_lock);
   free(http);
 }

@@ -9,6 +9,7 @@
 
 #include "api/api.h"
 #include "server/auth.h"
+#include "server/clients.h"
 #include "server/log.h"
 #include "server/peers.h"
 #include "server/workers.h"
@@ -29,6 +30,7 @@ struct http_options {
 /* What SIGHUP may change. */
 struct http_settings {
   struct peer_limits limits;
+  struct client_limits clients;
   const char *cors_origins; /* copied */
   bool logs_requests;
 };

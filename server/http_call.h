@@ -20,6 +20,7 @@ struct http {
   struct acceptor *acceptor;
   struct http_options options;
   struct peers *peers;
+  struct clients *clients;
   atomic_bool is_draining, logs_requests;
   atomic_bool is_started; /* what the library says before is about starting */
   int64_t drain_began_us;

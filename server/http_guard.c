@@ -1,5 +1,6 @@
 /* What is refused before a body is read: requests whose end or target is in doubt, callers without a token, bodies that are
    too large or not wanted, and everything while too many connections are open. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -52,6 +53,28 @@ void http_refuse_busy(struct http_call *call, const char *reason)
 {
   http_refuse(call, 503, "busy", "%s; try again", reason);
   http_add_header(&call->response, "Retry-After", "1");
+}
+
+/* Before anything is looked up: a flood must stay cheap. */
+static bool refuse_client(struct http_call *call)
+{
+  struct clients *clients = call->http->clients;
+  struct client *client = call->peer->client;
+  unsigned wait_s;
+  char seconds[16];
+  if (clients_has_too_many(clients, client)) {
+    http_refuse(call, 429, "too-many-requests", "this client has too many connections open");
+    http_add_header(&call->response, "Retry-After", "1");
+    call->must_close = true;
+    return true;
+  }
+  wait_s = clients_take_request(clients, client, call->began_us);
+  if (wait_s == 0)
+    return false;
+  http_refuse(call, 429, "too-many-requests", "this client sends more requests than it may; try again in %u s", wait_s);
+  (void)snprintf(seconds, sizeof seconds, "%u", wait_s);
+  http_add_header(&call->response, "Retry-After", seconds);
+  return true;
 }
 
 static bool refuse_caller(struct http_call *call)
@@ -111,7 +134,7 @@ void http_guard(struct http_call *call, const char *version)
   if (is_overloaded(call->http)) {
     http_refuse_busy(call, "too many connections are open");
     call->must_close = true;
-  } else if (!refuse_caller(call)) {
+  } else if (!refuse_client(call) && !refuse_caller(call)) {
     (void)refuse_body(call);
   }
 }

@@ -40,6 +40,7 @@ static struct http_settings http_settings(const struct config *config)
 {
   return (struct http_settings){
       .limits = {config->idle_timeout, config->header_timeout, config->body_timeout, config->send_timeout},
+      .clients = {config->client_connections, config->client_rate},
       .cors_origins = config->cors_origins,
       .logs_requests = config->access_log};
 }
@@ -109,7 +110,7 @@ static enum err start(struct daemon *daemon, struct error *e)
   unsigned workers = config->workers > 0 ? config->workers : commands_cores() > 2 ? commands_cores() : 2;
   enum err err = open_store_and_api(daemon, e);
   if (err == ERR_OK)
-    err = workers_open(&daemon->workers, workers, config->queue, e);
+    err = workers_open(&daemon->workers, workers, config->queue, (int64_t)config->queue_wait * 1000, e);
   options.api = daemon->api;
   options.auth = daemon->auth;
   options.workers = daemon->workers;

@@ -12,12 +12,14 @@
 
 enum peer_phase { PEER_IDLE, PEER_HEADER, PEER_BODY, PEER_HANDLING, PEER_SENDING };
 
+struct client;
 struct peers;
 struct peer {
   struct peer *previous, *next;
   int fd;
   bool is_local;               /* loopback or Unix socket */
-  bool is_encrypted;           /* nothing may be written beside the library; set right after peers_add */
+  struct client *client;       /* NULL: not limited */
+  bool is_encrypted;           /* nothing may be written beside the library */
   atomic_int phase;            /* enum peer_phase */
   _Atomic int64_t deadline_us; /* monotonic; 0 = none */
 };

@@ -1,30 +1,69 @@
-/* The worker pool: a bounded queue under one lock. */
+/* The worker pool: two bounded queues under one lock. */
 #include "server/workers.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/clock.h"
+
+#define QUICK_IN_A_ROW 16 /* then one heavy piece gets its turn, so that a flood of reads starves nothing */
+#define MEAN_SHARE 8      /* weight of the newest in the running mean: one in so many */
+
+struct lane {
+  struct work *head, *tail;
+  unsigned queued;
+};
+
 struct workers {
   pthread_mutex_t lock; /* guards everything below but threads */
   pthread_cond_t wake;
-  struct work *head, *tail;
-  unsigned queued, queue_max;
+  struct lane lanes[WORK_LANES];
+  unsigned queue_max, quick_in_a_row;
+  int64_t patience_us, heavy_mean_us; /* running mean of what a heavy piece takes; 0 = none has run */
   bool is_closing;
   unsigned thread_count;
   pthread_t threads[];
 };
 
-static struct work *take(struct workers *workers)
+static struct work *take_from(struct lane *lane)
 {
-  struct work *work = workers->head;
+  struct work *work = lane->head;
   if (work == NULL)
     return NULL;
-  workers->head = work->next;
-  if (workers->head == NULL)
-    workers->tail = NULL;
-  workers->queued--;
+  lane->head = work->next;
+  if (lane->head == NULL)
+    lane->tail = NULL;
+  lane->queued--;
   return work;
+}
+
+static struct work *take(struct workers *workers)
+{
+  struct lane *const lanes = workers->lanes;
+  const bool is_heavys_turn = lanes[WORK_QUICK].queued == 0 || workers->quick_in_a_row >= QUICK_IN_A_ROW;
+  if (is_heavys_turn && lanes[WORK_HEAVY].queued > 0) {
+    workers->quick_in_a_row = 0;
+    return take_from(&lanes[WORK_HEAVY]);
+  }
+  workers->quick_in_a_row++;
+  return take_from(&lanes[WORK_QUICK]);
+}
+
+/* Outside the lock. */
+static int64_t run_timed(struct work *work)
+{
+  const int64_t began_us = clock_monotonic_us();
+  work->run(work); /* which may free it */
+  return clock_monotonic_us() - began_us;
+}
+
+static void note_heavy(struct workers *workers, int64_t took_us)
+{
+  if (workers->heavy_mean_us == 0)
+    workers->heavy_mean_us = took_us;
+  else
+    workers->heavy_mean_us += (took_us - workers->heavy_mean_us) / MEAN_SHARE;
 }
 
 static void *run_worker(void *cls)
@@ -37,19 +76,22 @@ static void *run_worker(void *cls)
       (void)pthread_cond_wait(&workers->wake, &workers->lock);
     if (work == NULL)
       break;
-    bool is_refused = workers->is_closing;
+    const bool is_refused = workers->is_closing, is_heavy = work->lane == WORK_HEAVY;
+    int64_t took_us = 0;
     (void)pthread_mutex_unlock(&workers->lock);
     if (is_refused)
       work->refuse(work);
     else
-      work->run(work);
+      took_us = run_timed(work);
     (void)pthread_mutex_lock(&workers->lock);
+    if (is_heavy && !is_refused)
+      note_heavy(workers, took_us);
   }
   (void)pthread_mutex_unlock(&workers->lock);
   return NULL;
 }
 
-enum err workers_open(struct workers **out, unsigned threads, unsigned queue_max, struct error *e)
+enum err workers_open(struct workers **out, unsigned threads, unsigned queue_max, int64_t patience_us, struct error *e)
 {
   struct workers *workers = calloc(1, sizeof *workers + threads * sizeof workers->threads[0]);
   int error = 0;
@@ -59,6 +101,7 @@ enum err workers_open(struct workers **out, unsigned threads, unsigned queue_max
   (void)pthread_mutex_init(&workers->lock, NULL);
   (void)pthread_cond_init(&workers->wake, NULL);
   workers->queue_max = queue_max;
+  workers->patience_us = patience_us;
   while (error == 0 && workers->thread_count < threads) {
     error = pthread_create(&workers->threads[workers->thread_count], NULL, run_worker, workers);
     workers->thread_count += error == 0;
@@ -71,19 +114,33 @@ enum err workers_open(struct workers **out, unsigned threads, unsigned queue_max
   return ERR_OK;
 }
 
+/* All waiting pieces, shared among the threads, each as long as the mean. */
+static bool would_wait_too_long(const struct workers *workers)
+{
+  const int64_t wait_us = workers->heavy_mean_us * workers->lanes[WORK_HEAVY].queued / workers->thread_count;
+  return wait_us > workers->patience_us && wait_us > workers->heavy_mean_us;
+}
+
+static bool has_room(const struct workers *workers, enum work_lane lane)
+{
+  const unsigned queued = workers->lanes[WORK_QUICK].queued + workers->lanes[WORK_HEAVY].queued;
+  return !workers->is_closing && queued < workers->queue_max && (lane != WORK_HEAVY || !would_wait_too_long(workers));
+}
+
 bool workers_push(struct workers *workers, struct work *work)
 {
+  struct lane *lane = &workers->lanes[work->lane];
   bool is_taken;
   (void)pthread_mutex_lock(&workers->lock);
-  is_taken = workers->queued < workers->queue_max && !workers->is_closing;
+  is_taken = has_room(workers, work->lane);
   if (is_taken) {
     work->next = NULL;
-    if (workers->tail != NULL)
-      workers->tail->next = work;
+    if (lane->tail != NULL)
+      lane->tail->next = work;
     else
-      workers->head = work;
-    workers->tail = work;
-    workers->queued++;
+      lane->head = work;
+    lane->tail = work;
+    lane->queued++;
     (void)pthread_cond_signal(&workers->wake);
   }
   (void)pthread_mutex_unlock(&workers->lock);

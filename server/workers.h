@@ -1,21 +1,29 @@
-/* A few threads that run what would hold up a network thread: evaluations, writes, large compressions. The queue is
-   bounded: what does not fit is refused at once, so that waiting stays short.
+/* A few threads that run what would hold up a network thread: evaluations, writes, large compressions. Reads and writes
+   go before evaluations, which take a hundred times as long. What would wait too long is refused at once: an answer in time
+   or a plain refusal, never a queue that only grows.
    Threads: workers_push from any thread; open and close from one. Ownership: work items stay the caller's and are handed
    to exactly one of run or refuse when push took them. */
 #ifndef FITD_SERVER_WORKERS_H
 #define FITD_SERVER_WORKERS_H
 
+#include <stdint.h>
+
 #include "core/error.h"
 
 struct workers;
+enum work_lane { WORK_QUICK, WORK_HEAVY, WORK_LANES };
+
 struct work {
   struct work *next;
+  enum work_lane lane;
   void (*run)(struct work *work);
   void (*refuse)(struct work *work); /* the workers are closing; called instead of run */
 };
 
-enum err workers_open(struct workers **out, unsigned threads, unsigned queue_max, struct error *e) MUST_CHECK;
-/* False when the queue is full or closing. */
+/* `patience_us`: heavy work that would wait longer than this, and longer than one such piece takes, is refused. */
+enum err workers_open(struct workers **out, unsigned threads, unsigned queue_max, int64_t patience_us,
+                      struct error *e) MUST_CHECK;
+/* False when the queue is full, the wait would be too long, or the workers are closing. */
 bool workers_push(struct workers *workers, struct work *work);
 /* Refuses what waits, lets finish what runs, joins. */
 void workers_close(struct workers *workers);

@@ -6,8 +6,10 @@
 #include "tests/lib/scratch.h"
 #include "tests/lib/suite.h"
 #include "tests/lib/web.h"
+#include "tests/lib/wire.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static struct daemon fitd;
 
@@ -208,6 +210,50 @@ START_TEST(database_has_one_process)
 }
 END_TEST
 
+/* One a second, two at once: of many in one go most are refused, and say when to come back. */
+START_TEST(a_client_above_its_rate_is_429)
+{
+  const char *const more[] = {"--client-rate", "1", NULL};
+  const struct reply *reply = NULL;
+  unsigned answered = 0, refused = 0;
+  daemon_stop(&fitd);
+  daemon_launch(&fitd, more);
+  for (int i = 0; i < 20; i++) {
+    const struct reply *next = web_get(&fitd, "/version");
+    answered += next->status == 200;
+    refused += next->status == 429;
+    if (next->status == 429)
+      reply = next;
+  }
+  ck_assert_uint_eq(answered + refused, 20);
+  ck_assert_uint_ge(answered, 2);
+  ck_assert_ptr_nonnull(reply);
+  (void)reply_assert_problem(reply, 429);
+  ck_assert_str_eq(reply_header(reply, "Retry-After"), "1");
+}
+END_TEST
+
+START_TEST(a_client_with_too_many_connections_is_429)
+{
+  const char *const more[] = {"--client-connections", "2", NULL};
+  struct wire_answer answer;
+  int fds[2];
+  daemon_stop(&fitd);
+  daemon_launch(&fitd, more);
+  reply_assert_status(web_get(&fitd, "/version"), 200);
+  for (int i = 0; i < 2; i++) {
+    static const char request[] = "GET /version HTTP/1.1\r\nHost: x\r\n\r\n";
+    fds[i] = wire_connect(&fitd);
+    ck_assert(wire_send(fds[i], request, sizeof request - 1));
+    answer = wire_read(fds[i], 0.5);
+    ck_assert_int_eq(wire_status(&answer, 0), 200);
+  }
+  (void)reply_assert_problem(web_get(&fitd, "/version"), 429);
+  close(fds[0]);
+  close(fds[1]);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("access");
@@ -224,5 +270,7 @@ int main(void)
   tcase_add_test(tcase, health_is_public);
   tcase_add_test(tcase, open_address_needs_a_token);
   tcase_add_test(tcase, database_has_one_process);
+  tcase_add_test(tcase, a_client_above_its_rate_is_429);
+  tcase_add_test(tcase, a_client_with_too_many_connections_is_429);
   return suite_run(suite);
 }

@@ -14,6 +14,7 @@ struct counted {
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER; /* held: running work waits */
 static struct workers *workers;
 static struct error error;
+static const int64_t patience_us = 60 * 1000000;
 
 static void nothing(void)
 {
@@ -36,18 +37,24 @@ static void refuse(struct work *work)
   (void)atomic_fetch_add(&counted_of(work)->refusals, 1);
 }
 
-static bool push(struct counted *item)
+static bool push_to(enum work_lane lane, struct counted *item)
 {
+  item->work.lane = lane;
   item->work.run = run;
   item->work.refuse = refuse;
   return workers_push(workers, &item->work);
+}
+
+static bool push(struct counted *item)
+{
+  return push_to(WORK_QUICK, item);
 }
 
 START_TEST(everything_is_run_once)
 {
   static struct counted items[2000];
   size_t pushed = 0;
-  ck_assert_int_eq((int)workers_open(&workers, 4, 10, &error), ERR_OK);
+  ck_assert_int_eq((int)workers_open(&workers, 4, 10, patience_us, &error), ERR_OK);
   while (pushed < 2000)
     pushed += push(&items[pushed]);
   while (atomic_load(&items[1999].runs) == 0)
@@ -62,7 +69,7 @@ START_TEST(a_full_queue_refuses)
 {
   static struct counted items[5];
   size_t i, taken = 0;
-  ck_assert_int_eq((int)workers_open(&workers, 1, 3, &error), ERR_OK);
+  ck_assert_int_eq((int)workers_open(&workers, 1, 3, patience_us, &error), ERR_OK);
   (void)pthread_mutex_lock(&gate);
   ck_assert(push(&items[0]));
   suite_sleep_s(0.2); /* the one thread has it and waits at the gate */
@@ -88,7 +95,7 @@ START_TEST(closing_finishes_what_runs_and_refuses_what_waits)
 {
   static struct counted items[3];
   pthread_t closer;
-  ck_assert_int_eq((int)workers_open(&workers, 1, 3, &error), ERR_OK);
+  ck_assert_int_eq((int)workers_open(&workers, 1, 3, patience_us, &error), ERR_OK);
   (void)pthread_mutex_lock(&gate);
   ck_assert(push(&items[0]));
   suite_sleep_s(0.2);
@@ -104,6 +111,83 @@ START_TEST(closing_finishes_what_runs_and_refuses_what_waits)
 }
 END_TEST
 
+static unsigned order[24], order_count; /* by the one thread of the workers */
+
+struct numbered {
+  struct counted counted;
+  unsigned number;
+};
+
+static void note_number(struct work *work)
+{
+  run(work);
+  order[order_count++] = ((struct numbered *)(void *)work)->number;
+}
+
+static void push_numbered(struct numbered *item, enum work_lane lane, unsigned number)
+{
+  item->number = number;
+  item->counted.work = (struct work){.lane = lane, .run = note_number, .refuse = refuse};
+  ck_assert(workers_push(workers, &item->counted.work));
+}
+
+/* One heavy piece comes first and holds the thread; of what then waits, quick pieces go first, and after sixteen of them
+   the heavy one has its turn. */
+START_TEST(quick_work_goes_first_and_heavy_does_not_starve)
+{
+  static struct numbered items[22];
+  ck_assert_int_eq((int)workers_open(&workers, 1, 100, patience_us, &error), ERR_OK);
+  (void)pthread_mutex_lock(&gate);
+  push_numbered(&items[0], WORK_HEAVY, 100);
+  suite_sleep_s(0.2);
+  push_numbered(&items[1], WORK_HEAVY, 101);
+  for (unsigned i = 0; i < 20; i++)
+    push_numbered(&items[2 + i], WORK_QUICK, i);
+  (void)pthread_mutex_unlock(&gate);
+  while (atomic_load(&items[21].counted.runs) == 0)
+    suite_sleep_s(0.001);
+  workers_close(workers);
+  ck_assert_uint_eq(order_count, 22);
+  ck_assert_uint_eq(order[0], 100);
+  for (unsigned i = 0; i < 16; i++)
+    ck_assert_uint_eq(order[1 + i], i);
+  ck_assert_uint_eq(order[17], 101);
+  ck_assert_uint_eq(order[21], 19);
+}
+END_TEST
+
+static void take_a_while(struct work *work)
+{
+  suite_sleep_s(0.05);
+  run(work);
+}
+
+/* Without patience one piece may wait for each thread: a third would come after two, which is two times the mean. */
+START_TEST(heavy_work_that_would_wait_too_long_is_refused)
+{
+  static struct counted items[6];
+  ck_assert_int_eq((int)workers_open(&workers, 1, 100, 0, &error), ERR_OK);
+  items[0].work = (struct work){.lane = WORK_HEAVY, .run = take_a_while, .refuse = refuse};
+  ck_assert(workers_push(workers, &items[0].work));
+  while (atomic_load(&items[0].runs) == 0)
+    suite_sleep_s(0.001);
+  suite_sleep_s(0.1); /* the mean is known now */
+  (void)pthread_mutex_lock(&gate);
+  ck_assert(push_to(WORK_HEAVY, &items[1]));
+  suite_sleep_s(0.2); /* the thread has it */
+  ck_assert(push_to(WORK_HEAVY, &items[2]));
+  ck_assert(push_to(WORK_HEAVY, &items[3]));
+  ck_assert(!push_to(WORK_HEAVY, &items[4]));
+  ck_assert(push_to(WORK_QUICK, &items[5]));
+  (void)pthread_mutex_unlock(&gate);
+  while (atomic_load(&items[3].runs) == 0)
+    suite_sleep_s(0.001);
+  workers_close(workers);
+  ck_assert_int_eq(atomic_load(&items[4].runs) + atomic_load(&items[4].refusals), 0);
+  ck_assert_int_eq(atomic_load(&items[5].runs), 1);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("workers");
@@ -111,5 +195,7 @@ int main(void)
   tcase_add_test(tcase, everything_is_run_once);
   tcase_add_test(tcase, a_full_queue_refuses);
   tcase_add_test(tcase, closing_finishes_what_runs_and_refuses_what_waits);
+  tcase_add_test(tcase, quick_work_goes_first_and_heavy_does_not_starve);
+  tcase_add_test(tcase, heavy_work_that_would_wait_too_long_is_refused);
   return suite_run(suite);
 }
