@@ -10,4 +10,8 @@ bench-core: ## CPU time of the core beside a plain roofline loop
 bench-serving: ## requests a second of the serving simulation beside a loop that counts tokens
 	$(MAKE) FLAVOUR=release build/release/tests/bench/bench_serving
 	build/release/tests/bench/bench_serving
-.PHONY: bench-http bench-core bench-serving
+
+bench-exposition: ## bytes a second of the exposition parser on pages of real exporters
+	$(MAKE) FLAVOUR=release build/release/tests/bench/bench_exposition
+	build/release/tests/bench/bench_exposition
+.PHONY: bench-http bench-core bench-serving bench-exposition
