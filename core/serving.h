@@ -64,17 +64,27 @@ void serving_cost_of(struct serving_cost *out, const struct engine *engine, doub
 const struct serving_decode *serving_segment(const struct serving_cost *cost, uint32_t batch);
 double serving_prompt_s(const struct serving_cost *cost, double tokens, double past_tokens);
 
-enum serving_status { SERVING_UNSENT, SERVING_UNFINISHED, SERVING_REJECTED, SERVING_COMPLETED };
+enum serving_status {
+  SERVING_UNSENT,
+  SERVING_UNFINISHED,
+  SERVING_REJECTED, /* longer than a replica can ever run */
+  SERVING_COMPLETED,
+  SERVING_SHED,     /* refused at the fleet's concurrency limit (core/fleet.h) */
+  SERVING_TIMED_OUT /* its client gave up for good */
+};
 
 /* What became of one request. Times count from the start of the simulation. */
 struct serving_outcome {
-  double send_s, visible_s;
-  double admitted_s; /* for the first time */
-  double first_s;    /* first token */
-  double finish_s;
+  double send_s;          /* by the client, for the first time */
+  double visible_s;       /* to the scheduler; this and what follows are of the last attempt */
+  double admitted_s;      /* for the first time */
+  double first_s;         /* first token */
+  double finish_s;        /* last token, or when the client gave up */
   uint32_t output_tokens; /* emitted */
   uint32_t cached_tokens; /* found in the prefix cache at its first admission */
   uint32_t preemptions;
+  uint32_t attempts; /* times it was sent */
+  uint32_t replica;  /* that served it */
   enum serving_status status;
 };
 
@@ -83,6 +93,7 @@ struct serving_totals {
   uint64_t completed, rejected, preemptions;
   uint64_t decode_steps, prompt_steps; /* a step with both is in both */
   uint64_t output_tokens;              /* emitted */
+  uint64_t wasted_tokens;              /* of these, to clients that gave up */
   uint64_t prompt_tokens;              /* computed, recomputed ones too */
   uint64_t cached_tokens;              /* not computed: found in the prefix cache */
   uint64_t peak_kv_blocks;

@@ -43,8 +43,11 @@ uint64_t serving_admission_blocks(const struct serving_sim *sim, uint32_t reques
   return serving_blocks(sim, held_tokens(sim, request, need)) - serving_hit_blocks(sim, request, sim->cached_blocks);
 }
 
+/* Tokens of its answer so far. */
 static uint32_t emitted(const struct serving_sim *sim, const struct serving_slot *slot)
 {
+  if (slot->heap_place == SERVING_NONE)
+    return slot->need_tokens - sim->arrivals[slot->request].input_tokens;
   return sim->arrivals[slot->request].output_tokens - (uint32_t)(slot->finish_step - sim->decode_step);
 }
 
@@ -52,7 +55,7 @@ static uint32_t emitted(const struct serving_sim *sim, const struct serving_slot
 static uint64_t kv_tokens(const struct serving_sim *sim, const struct serving_slot *slot)
 {
   if (slot->heap_place == SERVING_NONE)
-    return serving_need_tokens(sim, slot->request);
+    return slot->need_tokens;
   return (uint64_t)sim->arrivals[slot->request].input_tokens + emitted(sim, slot) - 1;
 }
 
@@ -141,7 +144,9 @@ uint32_t serving_admit(struct serving_sim *sim, uint32_t request)
   const uint32_t slot = sim->free_slots[--sim->free_count];
   const uint32_t need = serving_need_tokens(sim, request);
   struct serving_slot *s = &sim->slots[slot];
-  *s = (struct serving_slot){.request = request, .heap_place = SERVING_NONE};
+  *s = (struct serving_slot){
+      .request = request, .need_tokens = need, .heap_place = SERVING_NONE, .joined_place = SERVING_NONE};
+  sim->links[request].slot = slot;
   sim->used_blocks += serving_admission_blocks(sim, request);
   s->shared_blocks = serving_hit_blocks(sim, request, sim->cached_blocks);
   list_append(sim, slot);
@@ -208,11 +213,10 @@ void serving_preempt_newest(struct serving_sim *sim)
   const uint32_t slot = sim->newest;
   struct serving_slot *s = &sim->slots[slot];
   struct serving_outcome *outcome = &sim->outcomes[s->request];
-  const bool is_decoding = s->heap_place != SERVING_NONE;
-  const uint32_t output = is_decoding ? emitted(sim, s) : outcome->output_tokens;
+  const uint32_t output = emitted(sim, s);
   assert(slot != SERVING_NONE);
-  if (is_decoding && sim->itl != NULL)
-    serving_gaps_preempted(sim, slot);
+  if (s->heap_place != SERVING_NONE && sim->itl != NULL)
+    serving_gaps_left(sim, slot);
   serving_leave(sim, slot);
   if (slot == sim->partial)
     sim->partial = SERVING_NONE;
@@ -220,8 +224,25 @@ void serving_preempt_newest(struct serving_sim *sim)
   outcome->preemptions++;
   sim->totals->preemptions++;
   sim->remaining_tokens -= sim->arrivals[s->request].output_tokens - output;
-  sim->preempted[sim->preempted_count++] = s->request;
-  sim->waiting_tokens += serving_need_tokens(sim, s->request);
+  serving_queue_prepend(sim, s->request);
+}
+
+/* What they were given was for nothing. */
+void serving_drop_orphans(struct serving_sim *sim)
+{
+  for (uint32_t i = 0; i < sim->orphan_count; i++) {
+    const uint32_t slot = sim->orphans[i];
+    struct serving_slot *s = &sim->slots[slot];
+    const uint32_t output = emitted(sim, s);
+    sim->totals->wasted_tokens += output;
+    sim->remaining_tokens -= sim->arrivals[s->request].output_tokens - output;
+    if (s->heap_place != SERVING_NONE && sim->itl != NULL)
+      serving_gaps_left(sim, slot);
+    serving_leave(sim, slot);
+    if (slot == sim->partial)
+      sim->partial = SERVING_NONE;
+  }
+  sim->orphan_count = 0;
 }
 
 uint64_t serving_growth_blocks(const struct serving_sim *sim, uint64_t steps)

@@ -4,12 +4,18 @@
 
 #include <math.h>
 
+/* Those of one prompt step are neighbours. */
 static void add_joined(struct serving_sim *sim, double end_s)
 {
-  for (uint32_t i = 0; i < sim->joined_count; i++)
-    histogram_add(sim->itl, end_s - sim->joined[i].token_s, sim->joined[i].sequences);
-  histogram_add(sim->itl, end_s - sim->last_decode_s, sim->decoding - sim->joined_sequences);
-  sim->joined_count = sim->joined_sequences = 0;
+  for (uint32_t i = 0, alike; i < sim->joined_count; i += alike) {
+    const double token_s = sim->slots[sim->joined[i]].token_s;
+    for (alike = 1; i + alike < sim->joined_count && sim->slots[sim->joined[i + alike]].token_s <= token_s; alike++)
+      sim->slots[sim->joined[i + alike]].joined_place = SERVING_NONE;
+    sim->slots[sim->joined[i]].joined_place = SERVING_NONE;
+    histogram_add(sim->itl, end_s - token_s, alike);
+  }
+  histogram_add(sim->itl, end_s - sim->last_decode_s, sim->decoding - sim->joined_count);
+  sim->joined_count = 0;
 }
 
 /* Steps from `first_s` on, each longer by `slope_s`; neighbours within 0.1 % count alike. */
@@ -24,30 +30,30 @@ static void add_steps(struct serving_sim *sim, double first_s, double slope_s, u
   }
 }
 
-void serving_gaps_decoded(struct serving_sim *sim, double first_end_s, double first_s, double slope_s, uint64_t steps)
+void serving_gaps_decoded(struct serving_sim *sim, double first_end_s)
 {
+  const struct serving_pace *pace = &sim->pace;
   add_joined(sim, first_end_s);
-  add_steps(sim, first_s + slope_s, slope_s, steps - 1);
+  add_steps(sim, pace->first_s + pace->slope_s, pace->slope_s, sim->steps - 1);
 }
 
-void serving_gaps_joined(struct serving_sim *sim)
+void serving_gaps_joined(struct serving_sim *sim, uint32_t slot)
 {
-  const bool is_new = sim->joined_count == 0 || sim->joined[sim->joined_count - 1].token_s < sim->time_s;
-  if (is_new)
-    sim->joined[sim->joined_count++] = (struct serving_joined){.token_s = sim->time_s};
-  sim->joined[sim->joined_count - 1].sequences++;
-  sim->joined_sequences++;
+  struct serving_slot *s = &sim->slots[slot];
+  s->token_s = sim->time_s;
+  s->joined_place = sim->joined_count;
+  sim->joined[sim->joined_count++] = slot;
 }
 
-/* The newest goes, so if anybody has joined, it is the last of them. finish_s keeps the time of its last token. */
-void serving_gaps_preempted(struct serving_sim *sim, uint32_t slot)
+/* finish_s keeps the time of the last token of one that will come back. */
+void serving_gaps_left(struct serving_sim *sim, uint32_t slot)
 {
-  struct serving_outcome *outcome = &sim->outcomes[sim->slots[slot].request];
-  outcome->finish_s = sim->last_decode_s;
-  if (sim->joined_sequences == 0)
+  const struct serving_slot *s = &sim->slots[slot];
+  double *token_s = &sim->outcomes[s->request].finish_s;
+  if (!s->is_orphan)
+    *token_s = s->joined_place != SERVING_NONE ? s->token_s : sim->last_decode_s;
+  if (s->joined_place == SERVING_NONE)
     return;
-  outcome->finish_s = sim->joined[sim->joined_count - 1].token_s;
-  sim->joined_sequences--;
-  if (--sim->joined[sim->joined_count - 1].sequences == 0)
-    sim->joined_count--;
+  sim->joined[s->joined_place] = sim->joined[--sim->joined_count];
+  sim->slots[sim->joined[s->joined_place]].joined_place = s->joined_place;
 }

@@ -1,5 +1,6 @@
-/* State of the simulation, shared by its parts: serving_batch.c (who runs and what memory that takes), serving_schedule.c
-   (what goes into the next step), serving.c (time). Private to core/serving*.c. */
+/* One replica of the simulation and what drives it from outside. Its parts: serving_batch.c (who runs and what memory that
+   takes), serving_schedule.c (what goes into the next step), serving_clock.c (time). Private to core/serving*.c and
+   core/fleet*.c. */
 #ifndef FITD_CORE_SERVING_INT_H
 #define FITD_CORE_SERVING_INT_H
 
@@ -7,19 +8,50 @@
 
 #define SERVING_NONE UINT32_MAX
 
+/* Place of a request in the queue of a replica, or of who holds it outside. */
+struct serving_link {
+  uint32_t older, newer;
+  uint32_t slot;   /* SERVING_NONE = not admitted */
+  bool is_waiting; /* queued and seen by the scheduler */
+};
+
+/* What all replicas of a run share: the rows and what becomes of them. */
+struct serving_rows {
+  const struct arrival *arrivals;
+  struct serving_outcome *outcomes;
+  struct serving_link *links;
+  struct histogram *itl;
+};
+
 /* A running sequence. While it decodes, its tokens follow from the number of decode steps done. */
 struct serving_slot {
   uint64_t finish_step; /* decode step that emits its last token */
   uint32_t request;
+  uint32_t need_tokens;   /* that were to be computed when it was admitted */
+  bool is_orphan;         /* its client has gone: leaves at the end of the step */
+  double token_s;         /* of a prompt's token, until the next decode step */
+  uint32_t joined_place;  /* SERVING_NONE after that */
   uint32_t heap_place;    /* SERVING_NONE while its prompt is computed */
   uint32_t older, newer;  /* order of admission */
   uint32_t shared_blocks; /* of its first tokens, held by the prefix cache */
 };
 
-/* Sequences whose token came out of a prompt at the same time. */
-struct serving_joined {
-  double token_s;
-  uint32_t sequences;
+/* What the next step carries beside the decodes. */
+struct serving_step {
+  bool has_decodes, has_preempted;
+  uint64_t prompt_tokens;
+  double prompt_s;
+};
+
+/* Decode steps of one batch: the first one's length and what each adds to the one before. */
+struct serving_pace {
+  double first_s, slope_s;
+};
+
+enum serving_phase {
+  SERVING_AT_BOUNDARY, /* between two steps, the next one is not decided */
+  SERVING_RESTING,     /* nothing to do before something becomes visible */
+  SERVING_STEPPING
 };
 
 struct serving_sim {
@@ -27,23 +59,28 @@ struct serving_sim {
   const struct serving_cost *cost;
   const struct arrival *arrivals;
   struct serving_outcome *outcomes;
+  struct serving_link *links;
   struct serving_totals *totals;
   struct histogram *itl;
-  size_t count;
-  bool is_closed;
 
-  double time_s;
-  double previous_start_s;          /* when the step that has just ended began */
+  enum serving_phase phase;
+  double time_s;            /* of the last boundary */
+  double previous_start_s;  /* when the step that ended there began */
+  double pace_ratio;        /* all steps last so many times as long; 1 = as the cost says */
+  struct serving_step step; /* what is under way: so many steps alike, until end_s */
+  struct serving_pace pace;
+  uint64_t steps;
+  double prompts_s, end_s;
+
   uint64_t decode_step;             /* done so far */
   uint32_t block_phase;             /* decode_step mod kv_block_tokens */
   uint32_t recv_phase, admit_phase; /* decode steps since the last look, mod their intervals */
   uint32_t waited_steps;            /* of batch_wait_steps */
 
-  /* Requests in the order of sending: next sent row, next one to become visible, next one to be admitted. */
-  size_t next_row, next_visible, next_fresh;
+  /* Requests that are not admitted: the preempted ones before the fresh ones in the order of sending. */
+  uint32_t queue_head, queue_tail;
+  uint32_t unseen; /* the first that the scheduler has not seen; SERVING_NONE = it has seen all */
   double last_visible_s;
-  uint32_t *preempted; /* stack: waits before all fresh ones */
-  uint32_t preempted_count;
   uint64_t waiting_tokens; /* of prompts to be computed */
 
   struct serving_slot *slots;
@@ -58,6 +95,10 @@ struct serving_sim {
   uint32_t partial_done_tokens;
   uint32_t *completed; /* slots whose prompts end in this step */
   uint32_t completed_count;
+  uint32_t *ended; /* requests whose last token came out of the step that has just ended */
+  uint32_t ended_count;
+  uint32_t *orphans; /* slots */
+  uint32_t orphan_count;
 
   uint64_t pool_blocks, used_blocks;
   uint64_t claimed_blocks;   /* by the decodes of the step that prompts would ride in */
@@ -67,17 +108,47 @@ struct serving_sim {
   uint64_t remaining_tokens; /* of answers of running sequences still to be emitted */
 
   /* Since the last decode step, for the gaps between tokens. */
-  struct serving_joined *joined;
-  uint32_t joined_count, joined_sequences;
+  uint32_t *joined; /* slots whose last token came out of a prompt */
+  uint32_t joined_count;
   double last_decode_s;
 };
 
-/* What the next step carries beside the decodes. */
-struct serving_step {
-  bool has_decodes, has_preempted;
-  uint64_t prompt_tokens;
-  double prompt_s;
-};
+/* ---- From outside: what a replica is told and asked ---- */
+
+/* Bytes that serving_sim_init and the links of all rows take of an arena that begins aligned. */
+size_t serving_sim_bytes(const struct serving_settings *settings, size_t requests);
+size_t serving_links_bytes(size_t requests);
+size_t serving_rounded_bytes(size_t count, size_t size);
+
+enum err serving_settings_check(const struct serving_settings *settings, size_t requests, struct error *e) MUST_CHECK;
+
+/* *out starts at time 0 with nothing to do. Everything given is borrowed; ERR_LIMIT: the arena is exhausted. */
+enum err serving_sim_init(struct serving_sim *out, const struct serving_settings *settings,
+                          const struct serving_cost *cost, const struct serving_rows *rows, size_t requests,
+                          struct serving_totals *totals, struct arena *arena, struct error *e) MUST_CHECK;
+
+/* Whether the replica could ever run the request. */
+bool serving_is_too_long(const struct serving_sim *sim, uint32_t request);
+
+/* A request reaches the replica, not before any other that it was given. */
+void serving_offer(struct serving_sim *sim, uint32_t request, double now_s);
+
+/* The client of a request that has been offered and has not ended is gone: it leaves at the next boundary. */
+void serving_abandon(struct serving_sim *sim, uint32_t request, double now_s);
+
+/* From the next boundary on, steps last `ratio` times as long. */
+void serving_set_pace(struct serving_sim *sim, double ratio, double now_s);
+
+/* At a boundary: decides what comes next. Everything that was visible by then must have been offered. */
+void serving_plan(struct serving_sim *sim);
+
+/* When that ends, or wakes up; infinite: nothing to do. Offers and the like may bring it forward. */
+double serving_next_s(const struct serving_sim *sim);
+
+/* Goes there. The requests that ended are in sim->ended until the next time. */
+void serving_commit(struct serving_sim *sim);
+
+/* ---- Between the parts ---- */
 
 /* Tokens that request must compute to emit its next one: its prompt and, after a preemption, what it has emitted. */
 static inline uint32_t serving_need_tokens(const struct serving_sim *sim, uint32_t request)
@@ -101,6 +172,7 @@ void serving_keep_prefix(struct serving_sim *sim, uint32_t slot);
 void serving_start_decoding(struct serving_sim *sim, uint32_t slot);
 void serving_leave(struct serving_sim *sim, uint32_t slot);
 void serving_preempt_newest(struct serving_sim *sim);
+void serving_drop_orphans(struct serving_sim *sim);
 
 /* Blocks that the decodes of the next `steps` take. */
 uint64_t serving_growth_blocks(const struct serving_sim *sim, uint64_t steps);
@@ -116,13 +188,22 @@ void serving_schedule(struct serving_step *step, struct serving_sim *sim);
 uint64_t serving_schedule_steps(const struct serving_step *step, const struct serving_sim *sim);
 void serving_schedule_skip(struct serving_sim *sim, uint64_t steps);
 
-/* Gaps between tokens: of a run of decode steps, before serving_decode_steps; of prompts that end and of preemptions. */
-void serving_gaps_decoded(struct serving_sim *sim, double first_end_s, double first_s, double slope_s, uint64_t steps);
-void serving_gaps_joined(struct serving_sim *sim);
-void serving_gaps_preempted(struct serving_sim *sim, uint32_t slot);
+/* Gaps between tokens: of the decode steps under way, the first of which ends then, before serving_decode_steps; of a prompt
+   that ends; of a sequence that leaves unfinished. */
+void serving_gaps_decoded(struct serving_sim *sim, double first_end_s);
+void serving_gaps_joined(struct serving_sim *sim, uint32_t slot);
+void serving_gaps_left(struct serving_sim *sim, uint32_t slot);
 
-uint32_t serving_waiting_head(const struct serving_sim *sim); /* SERVING_NONE = nobody waits */
-/* Moves the first fresh one on. */
-void serving_skip_rejected(struct serving_sim *sim);
+/* serving_queue.c */
+void serving_queue_append(struct serving_sim *sim, uint32_t request);
+void serving_queue_prepend(struct serving_sim *sim, uint32_t request); /* preempted: is seen */
+void serving_queue_remove(struct serving_sim *sim, uint32_t request);
+void serving_queue_see(struct serving_sim *sim, double horizon_s); /* all that is visible by then */
+
+/* First to be admitted; SERVING_NONE = nobody waits. */
+static inline uint32_t serving_waiting_head(const struct serving_sim *sim)
+{
+  return sim->queue_head != sim->unseen ? sim->queue_head : SERVING_NONE;
+}
 
 #endif

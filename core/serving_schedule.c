@@ -2,31 +2,6 @@
    finishes, is preempted or arrives, or a counter of steps runs out: that is what lets the simulation jump. */
 #include "core/serving_int.h"
 
-uint32_t serving_waiting_head(const struct serving_sim *sim)
-{
-  if (sim->preempted_count != 0)
-    return sim->preempted[sim->preempted_count - 1];
-  return sim->next_fresh < sim->next_visible ? (uint32_t)sim->next_fresh : SERVING_NONE;
-}
-
-/* Rejected requests leave holes in the order of sending. */
-void serving_skip_rejected(struct serving_sim *sim)
-{
-  while (sim->next_fresh < sim->next_visible && sim->outcomes[sim->next_fresh].status == SERVING_REJECTED)
-    sim->next_fresh++;
-}
-
-static void waiting_pop(struct serving_sim *sim)
-{
-  sim->waiting_tokens -= serving_need_tokens(sim, serving_waiting_head(sim));
-  if (sim->preempted_count != 0) {
-    sim->preempted_count--;
-    return;
-  }
-  sim->next_fresh++;
-  serving_skip_rejected(sim);
-}
-
 /* The answers still to come, weighed, beside all that is written: only growing while nothing leaves, as the ratio is ≤ 1. */
 static bool ratio_allows(const struct serving_sim *sim, uint32_t request)
 {
@@ -62,7 +37,7 @@ static uint32_t chunk_tokens(const struct serving_sim *sim, uint32_t request, ui
 
 static void add_chunk(struct serving_step *step, struct serving_sim *sim, uint32_t slot, uint32_t done, uint32_t tokens)
 {
-  const uint32_t need = serving_need_tokens(sim, sim->slots[slot].request);
+  const uint32_t need = sim->slots[slot].need_tokens;
   step->prompt_tokens += tokens;
   step->prompt_s += serving_prompt_s(sim->cost, tokens, done);
   if (done + tokens == need) {
@@ -79,7 +54,7 @@ static void continue_partial(struct serving_step *step, struct serving_sim *sim,
   uint32_t left;
   if (sim->partial == SERVING_NONE || *budget == 0)
     return;
-  left = serving_need_tokens(sim, sim->slots[sim->partial].request) - sim->partial_done_tokens;
+  left = sim->slots[sim->partial].need_tokens - sim->partial_done_tokens;
   if (left > *budget)
     left = *budget;
   *budget -= left;
@@ -105,7 +80,7 @@ static void admit_waiting(struct serving_step *step, struct serving_sim *sim, ui
     tokens = chunk_tokens(sim, request, budget, step->prompt_tokens != 0);
     if (tokens == 0)
       return;
-    waiting_pop(sim);
+    serving_queue_remove(sim, request);
     slot = serving_admit(sim, request);
     cached = sim->slots[slot].shared_blocks * sim->settings->kv_block_tokens;
     note_admission(sim, request, cached);

@@ -70,12 +70,13 @@ static inline void reference_send(struct reference *r, double when)
     const uint32_t row = (uint32_t)r->sent++;
     struct serving_outcome *o = &r->outcomes[row];
     double visible = when + r->run->cost->server_s + r->run->cost->server_token_s * r->run->arrivals[row].input_tokens;
-    if (visible < r->last_visible)
-      visible = r->last_visible;
-    r->last_visible = visible;
     o->send_s = when;
-    o->visible_s = visible;
     o->status = reference_fits_at_all(r, row) ? SERVING_UNFINISHED : SERVING_REJECTED;
+    if (o->status == SERVING_UNFINISHED) {
+      if (visible < r->last_visible)
+        visible = r->last_visible;
+      r->last_visible = o->visible_s = visible;
+    }
     if (o->status == SERVING_UNFINISHED || r->run->users == 0)
       return;
   }

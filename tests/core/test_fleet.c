@@ -1,0 +1,250 @@
+/* Fleets: one replica is the single simulation, several by hand, and who gives up, is shed or slowed down. */
+#include "core/fleet.h"
+
+#include <stdalign.h>
+
+#include "tests/core/serving_fixtures.h"
+
+/* Runs in an arena of exactly the announced size. */
+static enum err fleet_try(struct serving_outcome *outcomes, struct fleet_totals *totals,
+                          struct serving_totals *replicas, const struct fleet_run *run, struct error *e)
+{
+  const size_t bytes = fleet_arena_bytes(run);
+  void *memory = malloc(bytes);
+  struct arena arena;
+  enum err err;
+  ck_assert_ptr_nonnull(memory);
+  arena_init(&arena, memory, bytes);
+  err = fleet_simulate(outcomes, totals, replicas, run, &arena, e);
+  ck_assert_uint_eq(arena.used_bytes, 0);
+  free(memory);
+  return err;
+}
+
+static void fleet_ok(struct serving_outcome *outcomes, struct fleet_totals *totals, struct serving_totals *replicas,
+                     const struct fleet_run *run)
+{
+  struct error e;
+  const enum err err = fleet_try(outcomes, totals, replicas, run, &e);
+  ck_assert_msg(err == ERR_OK, "%s", err == ERR_OK ? "" : e.message);
+}
+
+START_TEST(test_one_replica_is_the_single_simulation)
+{
+  uint64_t state = 4711;
+  for (unsigned workload = 0; workload < 300; workload++) {
+    struct arrival rows[SMALL];
+    struct serving_outcome alone[SMALL], outcomes[SMALL];
+    const struct serving_cost cost = serving_random_cost(&state);
+    struct serving_run run = {
+        .settings = serving_random_settings(&state), .cost = &cost, .arrivals = rows, .count = SMALL};
+    struct fleet_run fleet = {.settings = run.settings, .cost = &cost, .replicas = 1, .arrivals = rows, .count = SMALL};
+    struct serving_totals alone_totals, replica;
+    struct fleet_totals totals;
+    serving_random_arrivals(rows, &state);
+    run.users = fleet.users = pick(&state, 0, 2) == 0 ? pick(&state, 1, 20) : 0;
+    simulate_ok(alone, &alone_totals, &run);
+    fleet_ok(outcomes, &totals, &replica, &fleet);
+    for (int i = 0; i < SMALL; i++)
+      assert_same_outcome(&outcomes[i], &alone[i], workload, i);
+    ck_assert_uint_eq(replica.decode_steps, alone_totals.decode_steps);
+    ck_assert_uint_eq(totals.serving.completed, alone_totals.completed);
+    ck_assert_uint_eq(totals.serving.rejected, alone_totals.rejected);
+    ck_assert(!(totals.serving.busy_s < alone_totals.busy_s) && !(totals.serving.busy_s > alone_totals.busy_s));
+  }
+}
+END_TEST
+
+static struct fleet_run small_fleet(struct small *s, size_t count, uint32_t replicas)
+{
+  small_init(s, count);
+  return (struct fleet_run){
+      .settings = s->run.settings, .cost = &s->cost, .replicas = replicas, .arrivals = s->rows, .count = count};
+}
+
+/* One takes 0.020 + 0.050 + 2 × 0.011 alone. Both replicas are free: the first; then the second; at 0.03 both have one:
+   the first. At 0.095 the first has one left, the second none. */
+START_TEST(test_least_loaded)
+{
+  static const uint32_t expected[] = {0, 1, 0, 1};
+  struct small s;
+  struct fleet_totals totals;
+  struct serving_totals replicas[2];
+  struct fleet_run run = small_fleet(&s, 4, 2);
+  s.rows[1].send_s = 0.001;
+  s.rows[2].send_s = 0.03;
+  s.rows[3].send_s = 0.095;
+  fleet_ok(s.outcomes, &totals, replicas, &run);
+  for (int i = 0; i < 4; i++)
+    ck_assert_uint_eq(s.outcomes[i].replica, expected[i]);
+  assert_time(s.outcomes[1].finish_s, 0.093);
+  assert_time(s.outcomes[3].finish_s, 0.187);
+  ck_assert_uint_eq(replicas[0].completed, 2);
+  ck_assert_uint_eq(totals.serving.completed, 4);
+  ck_assert_uint_eq(totals.peak_in_system, 3);
+  ck_assert_uint_eq(totals.attempts, 4);
+}
+END_TEST
+
+/* Three users, two replicas: two share the first one. The user of the second finishes first and goes on there. */
+START_TEST(test_closed_loop_over_the_fleet)
+{
+  struct small s;
+  struct fleet_totals totals;
+  struct fleet_run run = small_fleet(&s, 4, 2);
+  run.users = 3;
+  fleet_ok(s.outcomes, &totals, NULL, &run);
+  ck_assert_uint_eq(s.outcomes[2].replica, 0);
+  assert_time(s.outcomes[1].finish_s, 0.092);
+  assert_time(s.outcomes[3].send_s, 0.092);
+  ck_assert_uint_eq(s.outcomes[3].replica, 1);
+}
+END_TEST
+
+/* The second replica has a decode step of 30 ms instead of 11. */
+START_TEST(test_slow_replica)
+{
+  struct small s;
+  struct fleet_totals totals;
+  struct fleet_run run = small_fleet(&s, 2, 2);
+  struct serving_cost slow = s.cost;
+  const struct serving_cost *costs[] = {NULL, &slow};
+  for (int i = 0; i < SERVING_SEGMENTS; i++)
+    slow.decode[i].step_s = 0.029;
+  run.costs = costs;
+  fleet_ok(s.outcomes, &totals, NULL, &run);
+  assert_time(s.outcomes[0].finish_s, 0.070 + 2 * 0.011);
+  assert_time(s.outcomes[1].finish_s, 0.070 + 2 * 0.030);
+}
+END_TEST
+
+/* 40 tokens: the prompt until 0.070, then steps of 11 ms. From 0.1 on (within the third step) they take twice as long, for
+   the steps that begin before 0.2: the fourth begins at 0.103, five of 22 ms end at 0.213. Then 39 - 3 - 5 normal ones. */
+START_TEST(test_clock_drops_for_a_while)
+{
+  struct small s;
+  struct fleet_totals totals;
+  struct fleet_run run = small_fleet(&s, 1, 1);
+  const struct fleet_slowdown slow = {.from_s = 0.1, .until_s = 0.2, .ratio = 2, .replica = FLEET_ALL_REPLICAS};
+  s.rows[0].output_tokens = 40;
+  run.slowdowns = &slow;
+  run.slowdown_count = 1;
+  fleet_ok(s.outcomes, &totals, NULL, &run);
+  assert_time(s.outcomes[0].finish_s, 0.070 + 3 * 0.011 + 5 * 0.022 + 31 * 0.011);
+}
+END_TEST
+
+/* It gives up at 0.1, in the step from 0.092 to 0.103, and comes back at 0.1: seen at the step that begins at 0.103, where
+   the abandoned one has left. By then that has emitted 1 + 3 tokens. The second attempt is given up at 0.2. */
+START_TEST(test_clients_give_up_and_try_again)
+{
+  struct small s;
+  struct fleet_totals totals;
+  struct fleet_run run = small_fleet(&s, 1, 1);
+  s.rows[0].output_tokens = 40;
+  run.timeout_s = 0.1;
+  run.retries = 1;
+  fleet_ok(s.outcomes, &totals, NULL, &run);
+  ck_assert_int_eq(s.outcomes[0].status, SERVING_TIMED_OUT);
+  ck_assert_uint_eq(s.outcomes[0].attempts, 2);
+  assert_time(s.outcomes[0].send_s, 0);
+  assert_time(s.outcomes[0].admitted_s, 0.103);
+  assert_time(s.outcomes[0].first_s, 0.173);
+  assert_time(s.outcomes[0].finish_s, 0.2);
+  ck_assert_uint_eq(totals.timed_out, 1);
+  ck_assert_uint_eq(totals.attempts, 2);
+  ck_assert_uint_eq(totals.serving.output_tokens, 8);
+  ck_assert_uint_eq(totals.serving.wasted_tokens, 8);
+  ck_assert_uint_eq(totals.serving.prompt_tokens, 200);
+}
+END_TEST
+
+/* The limit of one: the second waits in front until 0.092, the rest too unless it is background work. */
+START_TEST(test_concurrency_limit)
+{
+  struct small s;
+  struct fleet_totals totals;
+  struct fleet_run run = small_fleet(&s, 3, 2);
+  run.concurrency_limit = 1;
+  fleet_ok(s.outcomes, &totals, NULL, &run);
+  assert_time(s.outcomes[1].visible_s, 0.092);
+  assert_time(s.outcomes[2].finish_s, 3 * 0.092);
+  ck_assert_uint_eq(totals.peak_in_system, 1);
+  run.sheddable_share = 1;
+  fleet_ok(s.outcomes, &totals, NULL, &run);
+  ck_assert_int_eq(s.outcomes[0].status, SERVING_COMPLETED);
+  ck_assert_int_eq(s.outcomes[1].status, SERVING_SHED);
+  ck_assert_uint_eq(totals.shed, 2);
+}
+END_TEST
+
+static void assert_fleet_refused(const struct fleet_run *run, const char *pointer)
+{
+  struct serving_outcome outcomes[4];
+  struct fleet_totals totals;
+  struct error e;
+  ck_assert_int_eq(fleet_try(outcomes, &totals, NULL, run, &e), ERR_INVALID);
+  ck_assert_str_eq(e.pointer, pointer);
+}
+
+START_TEST(test_refusals)
+{
+  struct small s;
+  struct fleet_slowdown slow = {.from_s = 2, .until_s = 1, .ratio = 1};
+  struct fleet_run run = small_fleet(&s, 2, 0);
+  assert_fleet_refused(&run, "/serving/replicas");
+  run = small_fleet(&s, 2, 1);
+  run.sheddable_share = 1.5;
+  assert_fleet_refused(&run, "/traffic/sheddable_share");
+  run = small_fleet(&s, 2, 1);
+  run.timeout_s = -1;
+  assert_fleet_refused(&run, "/traffic/client/timeout_ms");
+  run = small_fleet(&s, 2, 1);
+  run.slowdowns = &slow;
+  run.slowdown_count = 1;
+  assert_fleet_refused(&run, "");
+  slow.until_s = 3;
+  slow.ratio = 0;
+  assert_fleet_refused(&run, "");
+  slow.ratio = 1;
+  slow.replica = 1;
+  assert_fleet_refused(&run, "");
+  run.settings.max_batch = 0;
+  assert_fleet_refused(&run, "/serving/max_batch");
+}
+END_TEST
+
+START_TEST(test_every_arena_too_small_is_refused)
+{
+  static unsigned char memory[1 << 14];
+  struct small s;
+  struct fleet_totals totals;
+  struct fleet_run run = small_fleet(&s, 4, 3);
+  size_t bytes;
+  run.timeout_s = 1;
+  bytes = fleet_arena_bytes(&run);
+  ck_assert_uint_le(bytes, sizeof memory);
+  for (size_t capacity = 0; capacity + 2 * alignof(max_align_t) <= bytes; capacity += 8) {
+    struct arena arena;
+    struct error e;
+    arena_init(&arena, memory, capacity);
+    ck_assert_int_eq(fleet_simulate(s.outcomes, &totals, NULL, &run, &arena, &e), ERR_LIMIT);
+    ck_assert_uint_eq(arena.used_bytes, 0);
+  }
+}
+END_TEST
+
+int main(void)
+{
+  TCase *tcase = tcase_create("fleet");
+  tcase_add_test(tcase, test_one_replica_is_the_single_simulation);
+  tcase_add_test(tcase, test_least_loaded);
+  tcase_add_test(tcase, test_closed_loop_over_the_fleet);
+  tcase_add_test(tcase, test_slow_replica);
+  tcase_add_test(tcase, test_clock_drops_for_a_while);
+  tcase_add_test(tcase, test_clients_give_up_and_try_again);
+  tcase_add_test(tcase, test_concurrency_limit);
+  tcase_add_test(tcase, test_refusals);
+  tcase_add_test(tcase, test_every_arena_too_small_is_refused);
+  return fixture_run("fleet", tcase);
+}
