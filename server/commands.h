@@ -16,6 +16,8 @@ int command_evaluate(int argc, char *const *argv); /* evaluate.c */
 int command_accuracy(int argc, char *const *argv); /* accuracy.c */
 int command_token(int argc, char *const *argv);
 int command_migrate(int argc, char *const *argv);
+int command_backup(int argc, char *const *argv);
+int command_restore(int argc, char *const *argv);
 
 /* The words after `fitd serve`: fills *config and *sources; *runs tells whether the daemon shall run, else the exit status
    is returned (--dump-config and --check-config are done here). */

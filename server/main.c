@@ -260,7 +260,9 @@ static int dispatch(int argc, char *const *argv)
                   {"evaluate", command_evaluate},
                   {"accuracy", command_accuracy},
                   {"token", command_token},
-                  {"migrate", command_migrate}};
+                  {"migrate", command_migrate},
+                  {"backup", command_backup},
+                  {"restore", command_restore}};
   size_t i;
   int word;
   for (word = 1; word < argc; word++) {

@@ -140,34 +140,32 @@ static enum err apply(struct connection *c, const struct migration *m, struct er
   return error_set(e, result, "", "migration %s failed, nothing of it was kept: %s", m->name, inner.message);
 }
 
-/* Copies the database to a new file beside it. *out is the name of the copy, malloc'ed. */
-static enum err copy_beside(char **out, struct connection *c, const char *path, int version, struct error *e)
+enum err backup_date(char date[BACKUP_DATE_SIZE], struct error *e)
 {
   const time_t now = (time_t)(clock_ms() / 1000);
   struct tm utc;
-  char date[32];
-  struct query q;
-  enum err result;
-  int fd;
-  if (gmtime_r(&now, &utc) == NULL || strftime(date, sizeof date, "%Y%m%dT%H%M%SZ", &utc) == 0)
+  if (gmtime_r(&now, &utc) == NULL || strftime(date, BACKUP_DATE_SIZE, "%Y%m%dT%H%M%SZ", &utc) == 0)
     return error_set(e, ERR_INTERNAL, "", "the clock of this machine is out of range");
+  return ERR_OK;
+}
+
+/* Copies the database to a new file beside it. *out is the name of the copy, malloc'ed; NULL when none was begun. */
+static enum err copy_beside(char **out, struct connection *c, const char *path, int version, struct error *e)
+{
+  char date[BACKUP_DATE_SIZE];
+  enum err result = backup_date(date, e);
+  *out = NULL;
+  if (result != ERR_OK)
+    return result;
   if (asprintf(out, "%s.v%d-%s.bak", path, version, date) < 0) {
     *out = NULL;
     return error_set(e, ERR_NOMEM, "", "no memory to copy the database");
   }
-  fd = open(*out, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0) {
-    result = error_set(e, ERR_UNAVAILABLE, "", "the copy %s can not be made: %s", *out, strerror(errno));
+  result = backup_write(c, *out, e);
+  if (result != ERR_OK) {
     free(*out);
     *out = NULL;
-    return result;
   }
-  query_begin(&q, c, "VACUUM INTO ?1");
-  query_bind_text(&q, 1, *out);
-  result = query_run(&q, e);
-  if (result == ERR_OK && fsync(fd) != 0)
-    result = error_set(e, ERR_UNAVAILABLE, "", "the copy %s can not be written: %s", *out, strerror(errno));
-  (void)close(fd); /* fsync has reported what could go wrong */
   return result;
 }
 

@@ -34,7 +34,7 @@ static enum err resolve_path(char **out, const char *path, struct error *e)
   return ERR_OK;
 }
 
-static enum err take_lock(int *lock_fd, const char *path, struct error *e)
+enum err store_lock(int *lock_fd, const char *path, struct error *e)
 {
   char *name = NULL;
   enum err result = ERR_OK;
@@ -134,7 +134,7 @@ enum err store_open(struct store **out, const struct store_options *options, str
   result = resolve_path(&store->path, options->path, e);
   store->options.path = store->path;
   if (result == ERR_OK)
-    result = take_lock(&store->lock_fd, store->path, e);
+    result = store_lock(&store->lock_fd, store->path, e);
   if (result == ERR_OK)
     result = open_database(store, e);
   if (result != ERR_OK) {

@@ -30,6 +30,14 @@ struct store_options {
 enum err store_open(struct store **out, const struct store_options *options, struct error *e) MUST_CHECK;
 void store_close(struct store *store);
 
+/* Copies options->path to a new file, of one moment, checked and on disk; a daemon may go on with the database meanwhile.
+   ERR_NOT_FOUND, ERR_CONFLICT: `to` exists; ERR_PRECONDITION, ERR_UNAVAILABLE: the database is not ours or damaged. */
+enum err store_backup(const struct store_options *options, const char *to, struct error *e) MUST_CHECK;
+
+/* Puts a checked copy of `from` in the place of options->path, which no process may have open (ERR_BUSY). What was there is
+   kept as *aside (malloc'ed, NULL when there was nothing), also after an error. */
+enum err store_restore(char **aside, const char *from, const struct store_options *options, struct error *e) MUST_CHECK;
+
 /* OK when a read works and the last write did not fail for a lasting reason; message says what is wrong. While it is
    not, the writer tries every second by itself whether writing works again. */
 enum err store_check(struct store *store, struct error *e) MUST_CHECK;

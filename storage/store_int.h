@@ -32,6 +32,17 @@ enum err migrate_inspect(int *version, struct connection *writer, const struct m
 enum err migrate_run(struct connection *writer, const char *path, int version, const struct migration *migrations,
                      size_t count, struct error *e) MUST_CHECK;
 
+/* ---- Copies ---- */
+#define BACKUP_DATE_SIZE 32
+/* Now, as it stands in names of copies: 20261130T221500Z. */
+enum err backup_date(char date[BACKUP_DATE_SIZE], struct error *e) MUST_CHECK;
+/* Writes a new file `to` for its owner alone and waits until it is on disk. It must not exist;
+   after an error it does not. */
+enum err backup_write(struct connection *c, const char *to, struct error *e) MUST_CHECK;
+
+/* Takes <path>.lock; closing the descriptor releases it. ERR_BUSY: another process holds it. */
+enum err store_lock(int *lock_fd, const char *path, struct error *e) MUST_CHECK;
+
 /* ---- The readers: read-only connections, handed out one thread at a time ---- */
 struct readers {
   pthread_mutex_t mutex;
