@@ -10,6 +10,7 @@
 struct arrival {
   double send_s;
   uint32_t input_tokens, output_tokens;
+  uint32_t hash_first, hash_count; /* of its prompt's blocks, in the run's array; 0 of them: nothing to share by hash */
 };
 
 struct arrivals {

@@ -27,6 +27,8 @@ struct fleet_run {
   uint32_t replicas;
   const struct arrival *arrivals; /* in order of time */
   size_t count;
+  const uint32_t *hashes; /* of the arrivals' prompts; only with settings.hash_block_tokens */
+  size_t hash_count;
   uint32_t
       users; /* closed loop over the whole fleet: each sends the next row when its last request ends, whatever came of
                      it; 0 = open, at the rows' times */

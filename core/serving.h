@@ -35,6 +35,7 @@ struct serving_settings {
   uint64_t kv_blocks;            /* of the replica's pool; 0 = without limit */
   uint64_t kv_watermark_blocks;  /* that admission leaves free while something runs */
   uint32_t shared_prefix_tokens; /* that all prompts begin with and the cache keeps once computed; 0 = none */
+  uint32_t hash_block_tokens;    /* prefix cache by hashes: of a prompt, that each hash stands for; 0 = none */
   uint32_t max_context_tokens;   /* longer requests are rejected; 0 = no limit */
 };
 
@@ -109,6 +110,8 @@ struct serving_run {
   const struct serving_cost *cost;
   const struct arrival *arrivals; /* in order of time */
   size_t count;
+  const uint32_t *hashes; /* of the arrivals' prompts; only with hash_block_tokens */
+  size_t hash_count;
   uint32_t users; /* closed loop: each sends the next row when its last request ends; 0 = open, at the rows' times */
   struct histogram *itl;   /* all gaps between tokens of all requests; NULL = not kept */
   bool (*stop)(void *cls); /* polled; may be NULL */

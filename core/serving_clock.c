@@ -92,13 +92,13 @@ static void set_pace(struct serving_sim *sim)
 void serving_plan(struct serving_sim *sim)
 {
   serving_drop_orphans(sim);
-  take_visible(sim);
   do {
+    take_visible(sim);
     if (sim->running == 0 && serving_waiting_head(sim) == SERVING_NONE) {
       sim->phase = SERVING_RESTING;
       return;
     }
-    serving_schedule(&sim->step, sim); /* carries nothing when the last one was preempted: then it comes back */
+    serving_schedule(&sim->step, sim); /* carries nothing when the last one was preempted: it comes back at once */
   } while (!sim->step.has_decodes && sim->step.prompt_tokens == 0);
   set_pace(sim);
   set_steps(sim, arrival_steps(sim, alike_steps(sim)));

@@ -4,15 +4,24 @@
 
 #include <math.h>
 
-/* Those of one prompt step are neighbours. */
+static bool is_same_time(double a_s, double b_s)
+{
+  return a_s <= b_s && a_s >= b_s;
+}
+
+/* Those of one prompt step are neighbours, mostly. */
 static void add_joined(struct serving_sim *sim, double end_s)
 {
-  for (uint32_t i = 0, alike; i < sim->joined_count; i += alike) {
-    const double token_s = sim->slots[sim->joined[i]].token_s;
-    for (alike = 1; i + alike < sim->joined_count && sim->slots[sim->joined[i + alike]].token_s <= token_s; alike++)
-      sim->slots[sim->joined[i + alike]].joined_place = SERVING_NONE;
-    sim->slots[sim->joined[i]].joined_place = SERVING_NONE;
-    histogram_add(sim->itl, end_s - token_s, alike);
+  uint32_t alike = 0;
+  for (uint32_t i = 0; i < sim->joined_count; i++) {
+    struct serving_slot *s = &sim->slots[sim->joined[i]];
+    const uint32_t next = i + 1 < sim->joined_count ? sim->joined[i + 1] : SERVING_NONE;
+    s->joined_place = SERVING_NONE;
+    alike++;
+    if (next != SERVING_NONE && is_same_time(sim->slots[next].token_s, s->token_s))
+      continue;
+    histogram_add(sim->itl, end_s - s->token_s, alike);
+    alike = 0;
   }
   histogram_add(sim->itl, end_s - sim->last_decode_s, sim->decoding - sim->joined_count);
   sim->joined_count = 0;

@@ -1,36 +1,56 @@
-/* The rules of core/serving.h once more, the slow way: every step is taken, every sequence looked at in every step, every
-   block counted by walking over all sequences. No jumps, no heap, no phases. core/serving.c must agree with it. */
+/* The rules of core/serving.h and core/fleet.h once more, the slow way: every step is taken, every sequence looked at in
+   every step, every block counted by walking over all sequences, every event found by looking at everybody. No jumps, no
+   heap, no phases. The simulation must agree with it. */
 #ifndef FITD_TESTS_CORE_REFERENCE_SIMULATOR_H
 #define FITD_TESTS_CORE_REFERENCE_SIMULATOR_H
 
 #include <check.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/serving.h"
+#include "core/fleet.h"
+#include "core/rng.h"
 
 struct reference_sequence {
   uint32_t row, computed, need, emitted; /* computed < need: its prompt is not done */
   uint32_t blocks, shared;               /* all it sees, and those of the cache among them */
   bool has_step;                         /* takes part in the step that is being put together */
+  bool is_gone;                          /* nobody waits for it */
+  double last_token;
   uint32_t chunk;
 };
 
+/* A block of a prompt in the cache. */
+struct reference_cached {
+  uint32_t hash, users;
+  uint64_t left; /* when its last user left, counted in such events */
+};
+
+/* One replica. */
 struct reference {
-  const struct serving_run *run;
+  const struct fleet_run *run;
+  const struct serving_cost *cost;
+  uint32_t index;
   struct serving_outcome *outcomes;
   struct reference_sequence *running; /* in order of admission */
   size_t running_count;
   uint32_t *waiting; /* first to last */
   size_t waiting_count;
-  size_t sent, visible;
-  double now, previous_start, last_visible;
+  uint32_t *incoming; /* sent but not seen, in the order of sending */
+  size_t incoming_count;
+  bool is_stepping;
+  double now, previous_start, last_visible; /* now: end of the step under way, or where the last one ended */
   uint64_t pool, cached;
+  struct reference_cached *cache;
+  size_t cache_count;
+  uint64_t leaves;
   unsigned since_recv, since_admit, waited;
   double *last_token;
   struct histogram *gaps;
   double running_sequence_s, decode_sequence_s, busy_s;
-  uint64_t steps, prompt_tokens, prompt_steps;
+  uint64_t steps, prompt_tokens, prompt_steps, output_tokens, wasted_tokens, preemptions;
+  size_t in_system;
 };
 
 static inline uint32_t reference_ceil(uint32_t tokens, uint32_t size)
@@ -64,36 +84,29 @@ static inline bool reference_fits_at_all(const struct reference *r, uint32_t row
   return reference_ceil(a->input_tokens + a->output_tokens - 1, s->kv_block_tokens) + prefix - own <= r->pool;
 }
 
-static inline void reference_send(struct reference *r, double when)
+static inline void reference_receive(struct reference *r, uint32_t row, double when)
 {
-  while (r->sent < r->run->count) {
-    const uint32_t row = (uint32_t)r->sent++;
-    struct serving_outcome *o = &r->outcomes[row];
-    double visible = when + r->run->cost->server_s + r->run->cost->server_token_s * r->run->arrivals[row].input_tokens;
-    o->send_s = when;
-    o->status = reference_fits_at_all(r, row) ? SERVING_UNFINISHED : SERVING_REJECTED;
-    if (o->status == SERVING_UNFINISHED) {
-      if (visible < r->last_visible)
-        visible = r->last_visible;
-      r->last_visible = o->visible_s = visible;
-    }
-    if (o->status == SERVING_UNFINISHED || r->run->users == 0)
-      return;
-  }
+  struct serving_outcome *o = &r->outcomes[row];
+  double visible = when + (r->cost->server_s + r->cost->server_token_s * r->run->arrivals[row].input_tokens);
+  if (visible < r->last_visible)
+    visible = r->last_visible;
+  r->last_visible = o->visible_s = visible;
+  o->status = SERVING_UNFINISHED;
+  o->replica = r->index;
+  r->incoming[r->incoming_count++] = row;
+  r->in_system++;
 }
 
-static inline void reference_look(struct reference *r)
+static inline void reference_look(struct reference *r, double now)
 {
   const bool is_idle = r->running_count == 0;
-  const double horizon = r->run->settings.has_look_ahead && !is_idle ? r->previous_start : r->now;
+  const double horizon = r->run->settings.has_look_ahead && !is_idle ? r->previous_start : now;
   if (!is_idle && r->since_recv < r->run->settings.recv_interval_steps)
     return;
   r->since_recv = 0;
-  while (r->visible < r->sent &&
-         (r->outcomes[r->visible].status == SERVING_REJECTED || r->outcomes[r->visible].visible_s <= horizon)) {
-    if (r->outcomes[r->visible].status != SERVING_REJECTED)
-      r->waiting[r->waiting_count++] = (uint32_t)r->visible;
-    r->visible++;
+  while (r->incoming_count != 0 && r->outcomes[r->incoming[0]].visible_s <= horizon) {
+    r->waiting[r->waiting_count++] = r->incoming[0];
+    memmove(r->incoming, r->incoming + 1, --r->incoming_count * sizeof *r->incoming);
   }
 }
 
@@ -105,6 +118,7 @@ static inline void reference_preempt_last(struct reference *r)
   r->waiting_count++;
   r->outcomes[victim->row].output_tokens = victim->emitted;
   r->outcomes[victim->row].preemptions++;
+  r->preemptions++;
 }
 
 /* A decode writes its last token: the KV of computed tokens plus one. */
@@ -185,7 +199,8 @@ static inline bool reference_admit_one(struct reference *r, uint32_t *budget)
   const struct serving_settings *s = &r->run->settings;
   const uint32_t row = r->waiting[0];
   const struct arrival *a = &r->run->arrivals[row];
-  struct reference_sequence q = {.row = row, .emitted = r->outcomes[row].output_tokens};
+  struct reference_sequence q = {
+      .row = row, .emitted = r->outcomes[row].output_tokens, .last_token = r->last_token[row]};
   uint32_t tokens;
   q.need = a->input_tokens + q.emitted;
   q.shared = reference_min(reference_min(a->input_tokens, s->shared_prefix_tokens) / s->kv_block_tokens,
@@ -257,7 +272,7 @@ static inline void reference_schedule(struct reference *r)
 
 static inline double reference_step_s(const struct reference *r)
 {
-  const struct serving_cost *c = r->run->cost;
+  const struct serving_cost *c = r->cost;
   double batch = 0, context = 0, seconds = c->prompt_step_s, prompts = c->prompt_fixed_s;
   for (size_t i = 0; i < r->running_count; i++)
     if (r->running[i].has_step) {
@@ -283,17 +298,23 @@ static inline double reference_step_s(const struct reference *r)
 static inline void reference_emit(struct reference *r, struct reference_sequence *q)
 {
   struct serving_outcome *o = &r->outcomes[q->row];
-  if (q->emitted == 0)
+  const bool is_first = q->emitted == 0;
+  r->output_tokens++;
+  q->emitted++;
+  if (!is_first && (q->has_step || !q->is_gone))
+    histogram_add(r->gaps, r->now - q->last_token, 1);
+  if (q->is_gone) {
+    r->wasted_tokens += q->emitted;
+    return;
+  }
+  if (is_first)
     o->first_s = r->now;
-  else
-    histogram_add(r->gaps, r->now - r->last_token[q->row], 1);
-  r->last_token[q->row] = r->now;
-  o->output_tokens = ++q->emitted;
+  r->last_token[q->row] = q->last_token = r->now;
+  o->output_tokens = q->emitted;
   if (q->emitted == r->run->arrivals[q->row].output_tokens) {
     o->finish_s = r->now;
     o->status = SERVING_COMPLETED;
-    if (r->run->users != 0)
-      reference_send(r, r->now);
+    r->in_system--;
   }
 }
 
@@ -321,30 +342,73 @@ static inline void reference_finish_step(struct reference *r)
   for (size_t i = 0; i < r->running_count; i++) {
     struct reference_sequence *q = &r->running[i];
     q->computed += q->chunk;
-    if (q->chunk != 0 && q->computed == q->need) {
+    if (q->chunk != 0 && q->computed == q->need && !q->is_gone)
       reference_keep_prefix(r, q);
+    if (q->chunk != 0 && q->computed == q->need)
       reference_emit(r, q);
-    }
+    else if (q->is_gone && !q->has_step)
+      r->wasted_tokens += q->emitted;
   }
+  for (size_t i = 0; i < r->running_count; i++) {
+    const struct reference_sequence *q = &r->running[i];
+    if (!q->is_gone && r->outcomes[q->row].status != SERVING_COMPLETED)
+      r->running[kept++] = *q;
+  }
+  r->running_count = kept;
+  r->is_stepping = false;
+}
+
+static inline void reference_drop_gone(struct reference *r)
+{
+  size_t kept = 0;
   for (size_t i = 0; i < r->running_count; i++)
-    if (r->outcomes[r->running[i].row].status != SERVING_COMPLETED)
+    if (r->running[i].is_gone)
+      r->wasted_tokens += r->running[i].emitted;
+    else
       r->running[kept++] = r->running[i];
   r->running_count = kept;
 }
 
-static inline void reference_step(struct reference *r)
+static inline double reference_slowness(const struct reference *r, double now)
 {
-  const struct serving_settings *s = &r->run->settings;
-  double seconds;
+  double ratio = 1;
+  for (size_t i = 0; i < r->run->slowdown_count; i++) {
+    const struct fleet_slowdown *s = &r->run->slowdowns[i];
+    if ((s->replica == r->index || s->replica == FLEET_ALL_REPLICAS) && now >= s->from_s && now < s->until_s)
+      ratio *= s->ratio;
+  }
+  return ratio;
+}
+
+/* Sequences that get a token in this step. */
+static inline size_t reference_steps(const struct reference *r)
+{
   size_t decodes = 0;
-  reference_schedule(r);
   for (size_t i = 0; i < r->running_count; i++)
     decodes += r->running[i].has_step;
-  if (decodes == 0 && reference_prompt_tokens(r) == 0)
-    return;
-  seconds = reference_step_s(r);
-  r->previous_start = r->now;
-  r->now += seconds;
+  return decodes;
+}
+
+/* The step that begins now, if there is anything to do. */
+static inline void reference_begin(struct reference *r, double now)
+{
+  double seconds;
+  size_t decodes;
+  r->now = now;
+  reference_drop_gone(r);
+  if (r->running_count == 0 && r->waiting_count == 0)
+    r->since_admit = 0;
+  do { /* again when the last one was preempted */
+    reference_look(r, now);
+    if (r->running_count == 0 && r->waiting_count == 0)
+      return;
+    reference_schedule(r);
+    decodes = reference_steps(r);
+  } while (decodes == 0 && reference_prompt_tokens(r) == 0);
+  seconds = reference_step_s(r) * reference_slowness(r, now);
+  r->is_stepping = true;
+  r->previous_start = now;
+  r->now = now + seconds;
   r->busy_s += seconds;
   r->running_sequence_s += seconds * (double)r->running_count;
   r->decode_sequence_s += seconds * (double)decodes;
@@ -352,52 +416,267 @@ static inline void reference_step(struct reference *r)
   r->prompt_tokens += reference_prompt_tokens(r);
   r->prompt_steps += reference_prompt_tokens(r) != 0;
   if (reference_prompt_tokens(r) != 0) {
-    r->since_recv = s->recv_interval_steps; /* due at once */
+    r->since_recv = r->run->settings.recv_interval_steps; /* due at once */
     r->since_admit = 0;
   } else {
     r->since_recv++;
     r->since_admit++;
   }
-  reference_finish_step(r);
 }
 
-static inline void reference_loop(struct reference *r)
+/* When it has something to do next. */
+static inline double reference_next_s(const struct reference *r)
+{
+  if (r->is_stepping)
+    return r->now;
+  return r->incoming_count != 0 ? r->outcomes[r->incoming[0]].visible_s : (double)INFINITY;
+}
+
+static inline bool reference_take_out(uint32_t *rows, size_t *count, uint32_t row)
+{
+  for (size_t i = 0; i < *count; i++)
+    if (rows[i] == row) {
+      memmove(rows + i, rows + i + 1, (--*count - i) * sizeof *rows);
+      return true;
+    }
+  return false;
+}
+
+static inline void reference_abandon(struct reference *r, uint32_t row)
+{
+  r->in_system--;
+  if (reference_take_out(r->incoming, &r->incoming_count, row))
+    return;
+  if (reference_take_out(r->waiting, &r->waiting_count, row)) {
+    r->wasted_tokens += r->outcomes[row].output_tokens;
+    return;
+  }
+  for (size_t i = 0; i < r->running_count; i++)
+    if (r->running[i].row == row)
+      r->running[i].is_gone = true;
+}
+
+/* ---- the fleet ---- */
+
+struct reference_fleet {
+  const struct fleet_run *run;
+  struct serving_outcome *outcomes;
+  struct reference *replicas;
+  double now;
+  size_t next_row;
+  uint32_t *front, *retries; /* rows */
+  size_t front_count, retry_count;
+  double *deadline; /* infinite: none */
+  uint64_t attempts, shed, timed_out, rejected;
+};
+
+static inline size_t reference_in_system(const struct reference_fleet *f)
+{
+  size_t n = 0;
+  for (uint32_t i = 0; i < f->run->replicas; i++)
+    n += f->replicas[i].in_system;
+  return n;
+}
+
+static inline bool reference_is_full(const struct reference_fleet *f)
+{
+  return f->run->concurrency_limit != 0 && reference_in_system(f) >= f->run->concurrency_limit;
+}
+
+static inline void reference_dispatch(struct reference_fleet *f, uint32_t row)
+{
+  struct reference *least = &f->replicas[0];
+  for (uint32_t i = 1; i < f->run->replicas; i++)
+    if (f->replicas[i].in_system < least->in_system)
+      least = &f->replicas[i];
+  reference_receive(least, row, f->now);
+}
+
+static inline void reference_close(struct reference_fleet *f, uint32_t row, enum serving_status status)
+{
+  f->outcomes[row].status = status;
+  f->outcomes[row].finish_s = f->now;
+}
+
+static inline void reference_send(struct reference_fleet *f, uint32_t row)
+{
+  struct serving_outcome *o = &f->outcomes[row];
+  bool is_background = false;
+  struct rng rng;
+  f->attempts++;
+  if (o->attempts++ == 0)
+    o->send_s = f->now;
+  if (!reference_fits_at_all(&f->replicas[0], row)) {
+    f->rejected++;
+    reference_close(f, row, SERVING_REJECTED);
+    return;
+  }
+  rng_init_stream(&rng, f->run->seed, row);
+  is_background = rng_uniform(&rng) < f->run->sheddable_share;
+  if (reference_is_full(f) && is_background) {
+    f->shed++;
+    reference_close(f, row, SERVING_SHED);
+    return;
+  }
+  if (f->run->timeout_s > 0)
+    f->deadline[row] = f->now + f->run->timeout_s;
+  if (reference_is_full(f))
+    f->front[f->front_count++] = row;
+  else
+    reference_dispatch(f, row);
+}
+
+static inline void reference_give_up(struct reference_fleet *f, uint32_t row)
+{
+  struct serving_outcome *o = &f->outcomes[row];
+  f->deadline[row] = (double)INFINITY;
+  if (!reference_take_out(f->front, &f->front_count, row))
+    reference_abandon(&f->replicas[o->replica], row);
+  o->output_tokens = o->preemptions = o->cached_tokens = 0;
+  if (o->attempts > f->run->retries) {
+    f->timed_out++;
+    reference_close(f, row, SERVING_TIMED_OUT);
+    return;
+  }
+  o->visible_s = o->admitted_s = o->first_s = 0;
+  f->retries[f->retry_count++] = row;
+}
+
+static inline bool reference_is_open(const struct reference_fleet *f, size_t row)
+{
+  const enum serving_status status = f->outcomes[row].status;
+  return row < f->next_row && (status == SERVING_UNSENT || status == SERVING_UNFINISHED);
+}
+
+/* Of an attempt that is under way. */
+static inline double reference_deadline_s(const struct reference_fleet *f, size_t row)
+{
+  return reference_is_open(f, row) ? f->deadline[row] : (double)INFINITY;
+}
+
+static inline bool reference_has_idle_user(const struct reference_fleet *f)
+{
+  size_t open = 0;
+  for (size_t row = 0; row < f->next_row; row++)
+    open += reference_is_open(f, row);
+  return open < f->run->users;
+}
+
+static inline double reference_next_event_s(const struct reference_fleet *f)
+{
+  double next = (double)INFINITY;
+  for (uint32_t i = 0; i < f->run->replicas; i++)
+    next = fmin(next, reference_next_s(&f->replicas[i]));
+  for (size_t row = 0; row < f->run->count; row++)
+    next = fmin(next, reference_deadline_s(f, row));
+  if (f->run->users == 0 && f->next_row < f->run->count)
+    next = fmin(next, f->run->arrivals[f->next_row].send_s);
+  return next;
+}
+
+static inline void reference_end_steps(struct reference_fleet *f)
+{
+  for (uint32_t i = 0; i < f->run->replicas; i++)
+    if (f->replicas[i].is_stepping && f->replicas[i].now <= f->now)
+      reference_finish_step(&f->replicas[i]);
+}
+
+/* In the order in which the attempts were sent. */
+static inline void reference_lose_patience(struct reference_fleet *f)
 {
   for (;;) {
-    reference_look(r);
-    if (r->running_count == 0 && r->waiting_count == 0) {
-      if (r->visible == r->sent)
-        return;
-      r->now = r->previous_start = r->outcomes[r->visible].visible_s;
-      r->since_admit = 0;
-      continue;
-    }
-    reference_step(r);
+    size_t first = f->run->count;
+    for (size_t row = 0; row < f->run->count; row++)
+      if (reference_deadline_s(f, row) <= f->now && (first == f->run->count || f->deadline[row] < f->deadline[first]))
+        first = row;
+    if (first == f->run->count)
+      return;
+    reference_give_up(f, (uint32_t)first);
   }
 }
 
-/* Fills outcomes and, of *out, the sums of time. */
-static inline void reference_simulate(struct reference *out, struct serving_outcome *outcomes, struct histogram *gaps,
-                                      const struct serving_run *run)
+static inline bool reference_send_one(struct reference_fleet *f)
 {
-  struct reference *r = out;
-  *r = (struct reference){.run = run, .outcomes = outcomes, .gaps = gaps};
-  memset(outcomes, 0, run->count * sizeof *outcomes);
+  uint32_t row;
+  if (f->front_count != 0 && !reference_is_full(f)) {
+    row = f->front[0];
+    (void)reference_take_out(f->front, &f->front_count, row);
+    reference_dispatch(f, row);
+    return true;
+  }
+  if (f->retry_count != 0) {
+    row = f->retries[0];
+    (void)reference_take_out(f->retries, &f->retry_count, row);
+    reference_send(f, row);
+    return true;
+  }
+  if (f->next_row == f->run->count)
+    return false;
+  if (f->run->users != 0 ? !reference_has_idle_user(f) : f->run->arrivals[f->next_row].send_s > f->now)
+    return false;
+  row = (uint32_t)f->next_row++;
+  reference_send(f, row);
+  return true;
+}
+
+static inline void reference_loop(struct reference_fleet *f)
+{
+  for (f->now = 0; !isinf(f->now); f->now = reference_next_event_s(f)) {
+    reference_end_steps(f);
+    reference_lose_patience(f);
+    while (reference_send_one(f))
+      ;
+    for (uint32_t i = 0; i < f->run->replicas; i++)
+      if (!f->replicas[i].is_stepping)
+        reference_begin(&f->replicas[i], f->now);
+  }
+}
+
+static inline void *reference_array(size_t count, size_t size)
+{
+  void *array = calloc(count + 1, size);
+  ck_assert_ptr_nonnull(array);
+  return array;
+}
+
+static inline void reference_init(struct reference *r, const struct fleet_run *run, uint32_t index,
+                                  struct serving_outcome *outcomes, struct histogram *gaps, double *last_token)
+{
+  *r = (struct reference){.run = run, .index = index, .outcomes = outcomes, .gaps = gaps, .last_token = last_token};
+  r->cost = run->costs != NULL && run->costs[index] != NULL ? run->costs[index] : run->cost;
   r->pool = run->settings.kv_blocks != 0 ? run->settings.kv_blocks : UINT64_MAX / 4;
-  r->running = calloc(run->settings.max_batch + 1, sizeof *r->running);
-  r->waiting = calloc(run->count + 1, sizeof *r->waiting);
-  r->last_token = calloc(run->count + 1, sizeof *r->last_token);
-  ck_assert(r->running != NULL && r->waiting != NULL && r->last_token != NULL);
-  if (run->users != 0)
-    for (uint32_t user = 0; user < run->users; user++)
-      reference_send(r, 0);
-  else
-    while (r->sent < run->count)
-      reference_send(r, run->arrivals[r->sent].send_s);
-  reference_loop(r);
-  free(r->running);
-  free(r->waiting);
-  free(r->last_token);
+  r->running = reference_array(run->settings.max_batch, sizeof *r->running);
+  r->waiting = reference_array(run->count, sizeof *r->waiting);
+  r->incoming = reference_array(run->count, sizeof *r->incoming);
+  r->cache = reference_array(run->hash_count, sizeof *r->cache);
+}
+
+/* Fills outcomes and, of *out, the counts; replicas[run->replicas] take the sums of each one. */
+static inline void reference_simulate_fleet(struct reference_fleet *out, struct reference *replicas,
+                                            struct serving_outcome *outcomes, struct histogram *gaps,
+                                            const struct fleet_run *run)
+{
+  double *last_token = reference_array(run->count, sizeof *last_token);
+  *out = (struct reference_fleet){.run = run, .outcomes = outcomes, .replicas = replicas};
+  memset(outcomes, 0, run->count * sizeof *outcomes);
+  out->front = reference_array(run->count, sizeof *out->front);
+  out->retries = reference_array(run->count, sizeof *out->retries);
+  out->deadline = reference_array(run->count, sizeof *out->deadline);
+  for (size_t row = 0; row < run->count; row++)
+    out->deadline[row] = (double)INFINITY;
+  for (uint32_t i = 0; i < run->replicas; i++)
+    reference_init(&replicas[i], run, i, outcomes, gaps, last_token);
+  reference_loop(out);
+  for (uint32_t i = 0; i < run->replicas; i++) {
+    free(replicas[i].running);
+    free(replicas[i].waiting);
+    free(replicas[i].incoming);
+    free(replicas[i].cache);
+  }
+  free(out->front);
+  free(out->retries);
+  free(out->deadline);
+  free(last_token);
 }
 
 #endif

@@ -136,6 +136,16 @@ static inline void assert_same_outcome(const struct serving_outcome *a, const st
                 a->cached_tokens, b->cached_tokens);
 }
 
+static inline void assert_same_gaps(const struct histogram *a, const struct histogram *b)
+{
+  ck_assert_uint_eq(a->count, b->count);
+  if (a->count == 0)
+    return;
+  assert_close(a->sum, b->sum, 1e-12);
+  for (double p = 0; p <= 1; p += 0.125)
+    assert_close(histogram_percentile(a, p), histogram_percentile(b, p), 0.009);
+}
+
 /* ---- by hand ---- */
 
 /* Answers of three tokens to prompts of 100; a decode step takes 10 ms + 1 ms a sequence, a prompt 50 ms + 20 ms. */

@@ -3,6 +3,7 @@
 
 #include <stdalign.h>
 
+#include "tests/core/reference_simulator.h"
 #include "tests/core/serving_fixtures.h"
 
 /* Runs in an arena of exactly the announced size. */
@@ -54,6 +55,123 @@ START_TEST(test_one_replica_is_the_single_simulation)
   }
 }
 END_TEST
+
+/* ---- against the step-by-step fleet ---- */
+
+enum { REPLICAS_MOST = 4, SLOWDOWNS = 2 };
+
+/* A fleet and all that it borrows. */
+struct random_fleet {
+  struct arrival rows[SMALL];
+  struct serving_cost costs[REPLICAS_MOST];
+  const struct serving_cost *own[REPLICAS_MOST];
+  struct fleet_slowdown slowdowns[SLOWDOWNS];
+  struct fleet_run run;
+};
+
+static void random_fleet_init(struct random_fleet *f, uint64_t *state)
+{
+  memset(f, 0, sizeof *f);
+  serving_random_arrivals(f->rows, state);
+  f->run = (struct fleet_run){.settings = serving_random_settings(state),
+                              .cost = &f->costs[0],
+                              .replicas = pick(state, 1, REPLICAS_MOST),
+                              .arrivals = f->rows,
+                              .count = SMALL,
+                              .users = pick(state, 0, 2) == 0 ? pick(state, 1, 20) : 0,
+                              .seed = pick(state, 0, 1000)};
+  for (int i = 0; i < REPLICAS_MOST; i++) {
+    f->costs[i] = serving_random_cost(state);
+    f->own[i] = pick(state, 0, 3) == 0 ? &f->costs[i] : NULL;
+  }
+  if (pick(state, 0, 1) != 0)
+    f->run.costs = f->own;
+  if (pick(state, 0, 1) != 0)
+    f->run.concurrency_limit = pick(state, 1, 20);
+  f->run.sheddable_share = pick(state, 0, 1) * ldexp(pick(state, 0, 8), -3);
+  if (pick(state, 0, 2) != 0) {
+    f->run.timeout_s = dyadic(state, 0.05, pick(state, 0, 1) != 0 ? 1 : 8);
+    f->run.retries = pick(state, 0, 3);
+  }
+  for (int i = 0; i < SLOWDOWNS; i++) {
+    const double from_s = dyadic(state, 0, 20);
+    f->slowdowns[i] = (struct fleet_slowdown){.from_s = from_s,
+                                              .until_s = from_s + dyadic(state, 0.01, 10),
+                                              .ratio = ldexp(pick(state, 2, 12), -2),
+                                              .replica = pick(state, 0, 1) != 0 ? 0 : FLEET_ALL_REPLICAS};
+  }
+  f->run.slowdowns = f->slowdowns;
+  f->run.slowdown_count = pick(state, 0, SLOWDOWNS);
+}
+
+/* What all 1,000 together must have exercised. */
+struct fleet_coverage {
+  uint64_t shed, timed_out, retried, completed, rejected, preemptions, wasted_tokens, cached_tokens;
+};
+
+static void compare_fleets(struct fleet_coverage *coverage, uint64_t *state, unsigned workload)
+{
+  static struct histogram gaps, reference_gaps;
+  struct random_fleet f;
+  struct serving_outcome outcomes[SMALL], expected[SMALL];
+  struct fleet_totals totals;
+  struct serving_totals replicas[REPLICAS_MOST];
+  struct reference_fleet reference;
+  struct reference reference_replicas[REPLICAS_MOST];
+  random_fleet_init(&f, state);
+  histogram_init(&gaps);
+  histogram_init(&reference_gaps);
+  f.run.itl = &gaps;
+  reference_simulate_fleet(&reference, reference_replicas, expected, &reference_gaps, &f.run);
+  fleet_ok(outcomes, &totals, replicas, &f.run);
+  for (int i = 0; i < SMALL; i++) {
+    assert_same_outcome(&outcomes[i], &expected[i], workload, i);
+    ck_assert_msg(outcomes[i].replica == expected[i].replica && outcomes[i].attempts == expected[i].attempts,
+                  "workload %u, request %d: replica %u/%u, attempts %u/%u", workload, i, outcomes[i].replica,
+                  expected[i].replica, outcomes[i].attempts, expected[i].attempts);
+  }
+  assert_same_gaps(&gaps, &reference_gaps);
+  ck_assert_uint_eq(totals.attempts, reference.attempts);
+  ck_assert_uint_eq(totals.shed, reference.shed);
+  ck_assert_uint_eq(totals.timed_out, reference.timed_out);
+  ck_assert_uint_eq(totals.serving.rejected, reference.rejected);
+  for (uint32_t i = 0; i < f.run.replicas; i++) {
+    const struct reference *r = &reference_replicas[i];
+    ck_assert_uint_eq(replicas[i].prompt_tokens, r->prompt_tokens);
+    ck_assert_uint_eq(replicas[i].prompt_steps, r->prompt_steps);
+    ck_assert_uint_eq(replicas[i].output_tokens, r->output_tokens);
+    ck_assert_uint_eq(replicas[i].wasted_tokens, r->wasted_tokens);
+    ck_assert_uint_eq(replicas[i].preemptions, r->preemptions);
+    assert_close(1 + replicas[i].busy_s, 1 + r->busy_s, 1e-13);
+    assert_close(1 + replicas[i].running_sequence_s, 1 + r->running_sequence_s, 1e-12);
+    assert_close(1 + replicas[i].decode_sequence_s, 1 + r->decode_sequence_s, 1e-12);
+  }
+  coverage->shed += totals.shed;
+  coverage->timed_out += totals.timed_out;
+  coverage->retried += totals.attempts - SMALL;
+  coverage->completed += totals.serving.completed;
+  coverage->rejected += totals.serving.rejected;
+  coverage->preemptions += totals.serving.preemptions;
+  coverage->wasted_tokens += totals.serving.wasted_tokens;
+  coverage->cached_tokens += totals.serving.cached_tokens;
+}
+
+START_TEST(test_equals_step_by_step)
+{
+  struct fleet_coverage coverage = {0};
+  uint64_t state = 20261201;
+  for (unsigned workload = 0; workload < 1000; workload++)
+    compare_fleets(&coverage, &state, workload);
+  ck_assert_uint_gt(coverage.shed, 1000);
+  ck_assert_uint_gt(coverage.timed_out, 1000);
+  ck_assert_uint_gt(coverage.retried, 1000);
+  ck_assert_uint_gt(coverage.preemptions, 500);
+  ck_assert_uint_gt(coverage.wasted_tokens, 10000);
+  ck_assert_uint_eq(coverage.completed + coverage.rejected + coverage.shed + coverage.timed_out, 1000 * SMALL);
+}
+END_TEST
+
+/* ---- by hand ---- */
 
 static struct fleet_run small_fleet(struct small *s, size_t count, uint32_t replicas)
 {
@@ -238,6 +356,7 @@ int main(void)
 {
   TCase *tcase = tcase_create("fleet");
   tcase_add_test(tcase, test_one_replica_is_the_single_simulation);
+  tcase_add_test(tcase, test_equals_step_by_step);
   tcase_add_test(tcase, test_least_loaded);
   tcase_add_test(tcase, test_closed_loop_over_the_fleet);
   tcase_add_test(tcase, test_slow_replica);

@@ -6,14 +6,6 @@
 #include "tests/core/reference_simulator.h"
 #include "tests/core/serving_fixtures.h"
 
-static void assert_same_gaps(const struct histogram *a, const struct histogram *b)
-{
-  ck_assert_uint_eq(a->count, b->count);
-  assert_close(a->sum, b->sum, 1e-12);
-  for (double p = 0; p <= 1; p += 0.125)
-    assert_close(histogram_percentile(a, p), histogram_percentile(b, p), 0.009);
-}
-
 /* What all 1,000 together must have exercised. */
 struct coverage {
   uint64_t preemptions, cached, rejected, completed, closed;
@@ -28,13 +20,16 @@ static void compare_one(struct coverage *coverage, uint64_t *state, unsigned wor
   struct serving_run run = {
       .settings = serving_random_settings(state), .cost = &cost, .arrivals = rows, .count = SMALL};
   struct serving_totals totals;
+  struct reference_fleet reference_fleet;
   struct reference reference;
   serving_random_arrivals(rows, state);
   run.users = pick(state, 0, 2) == 0 ? pick(state, 1, 20) : 0;
   histogram_init(&gaps);
   histogram_init(&reference_gaps);
   run.itl = &gaps;
-  reference_simulate(&reference, expected, &reference_gaps, &run);
+  const struct fleet_run fleet = {
+      .settings = run.settings, .cost = &cost, .replicas = 1, .arrivals = rows, .count = SMALL, .users = run.users};
+  reference_simulate_fleet(&reference_fleet, &reference, expected, &reference_gaps, &fleet);
   simulate_ok(outcomes, &totals, &run);
   for (int i = 0; i < SMALL; i++)
     assert_same_outcome(&outcomes[i], &expected[i], workload, i);

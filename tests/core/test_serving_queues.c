@@ -34,7 +34,8 @@ static double single_server_wait_s(double rate, uint32_t low, uint32_t high)
     rng_init(&rng, seed);
     for (int i = 0; i < ROWS; i++) {
       now += rng_exponential(&rng) / rate;
-      rows[i] = (struct arrival){now, 100, low + (uint32_t)(rng_uniform(&rng) * (high - low + 1))};
+      rows[i] = (struct arrival){
+          .send_s = now, .input_tokens = 100, .output_tokens = low + (uint32_t)(rng_uniform(&rng) * (high - low + 1))};
     }
     simulate_ok(outcomes, &totals, &run);
     ck_assert_uint_eq(totals.completed, ROWS);
