@@ -62,6 +62,19 @@ api_handler scorecards_get;
 /* explain_api.c */
 api_handler scorecards_explain_get;
 
+/* knobs_api.c */
+api_handler knobs_list;
+api_handler knobs_of_workload_list;
+api_handler knobs_get;
+api_handler knobs_put;
+api_handler knobs_delete;
+
+/* decisions_api.c */
+api_handler decisions_list;
+api_handler decisions_get;
+api_handler decisions_post;
+api_handler decisions_revert_post;
+
 /* tokens_api.c */
 api_handler tokens_list;
 api_handler tokens_post;

@@ -15,6 +15,11 @@ static const char *const scorecard_keys[] = {"workload", "model",       "profile
 
 static const char *const request_keys[] = {"limit", "cursor", "format", NULL};
 
+static const char *const knob_keys[] = {"workload", PAGED, NULL};
+static const char *const as_of_keys[] = {"as_of", NULL};
+static const char *const decision_keys[] = {"workload", "knob", "status", "as_of", "since",
+                                            "until",    PAGED,  "order",  NULL};
+
 #define WRITES (ROUTE_WORKER | ROUTE_BODY)
 #define EVALUATES (WRITES | ROUTE_COMPUTES)
 
@@ -73,6 +78,22 @@ const struct route api_routes[] = {
      "Delete a trace that no history refers to.", NULL},
     {"GET", "/v1/traces/{name}/requests", traces_requests_list, SCOPE_READ, ROUTE_WORKER,
      "The requests of a trace in the order of their arrival.", request_keys},
+    {"GET", "/v1/knobs", knobs_list, SCOPE_READ, ROUTE_WORKER, "Registered knobs.", knob_keys},
+    {"GET", "/v1/knobs/{workload}", knobs_of_workload_list, SCOPE_READ, ROUTE_WORKER, "The knobs of a workload.",
+     page_keys},
+    {"GET", "/v1/knobs/{workload}/{knob}", knobs_get, SCOPE_READ, 0, "One knob.", NULL},
+    {"PUT", "/v1/knobs/{workload}/{knob}", knobs_put, SCOPE_REVIEW, WRITES,
+     "Register a knob: its pointer into the sketch, owner, rollback plan, value and safe range.", NULL},
+    {"DELETE", "/v1/knobs/{workload}/{knob}", knobs_delete, SCOPE_REVIEW, ROUTE_WORKER,
+     "Delete a knob; decisions about it stay.", NULL},
+    {"GET", "/v1/decisions", decisions_list, SCOPE_READ, ROUTE_WORKER,
+     "Decisions, newest first; with as_of those in force on that day.", decision_keys},
+    {"POST", "/v1/decisions", decisions_post, SCOPE_REVIEW, WRITES | ROUTE_IDEMPOTENT_KEY,
+     "Record that a knob was turned: immutable.", NULL},
+    {"GET", "/v1/decisions/{id}", decisions_get, SCOPE_READ, ROUTE_WORKER,
+     "One decision with its status and its outcome.", as_of_keys},
+    {"POST", "/v1/decisions/{id}/revert", decisions_revert_post, SCOPE_REVIEW, WRITES | ROUTE_IDEMPOTENT_KEY,
+     "Take a decision back with a new one that supersedes it.", NULL},
     {"GET", "/v1/tokens", tokens_list, SCOPE_ADMIN, ROUTE_WORKER, "Tokens, newest first; their secrets are not kept.",
      page_keys},
     {"POST", "/v1/tokens", tokens_post, SCOPE_ADMIN, WRITES,

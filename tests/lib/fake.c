@@ -2,6 +2,7 @@
 #include "tests/lib/fake.h"
 
 #include "storage/store.h"
+#include "tests/lib/scratch.h"
 #include "tests/lib/suite.h"
 
 #include <check.h>
@@ -183,4 +184,26 @@ void fake_send(struct fake *fake, const struct fake_request *request, struct api
                                    .cls = &pairs};
   pairs_parse(&pairs, query);
   api_handle(fake->api, &call, response);
+}
+
+json_t *fake_json(struct fake *fake, const char *method, const char *path, const char *body, unsigned status)
+{
+  const size_t length = strcspn(path, "?");
+  const struct fake_request request = {.method = method,
+                                       .path = scratch_printf("%.*s", (int)length, path),
+                                       .query = path[length] == '?' ? path + length + 1 : NULL,
+                                       .body = body,
+                                       .body_len = body != NULL ? strlen(body) : 0,
+                                       .scope = SCOPE_ADMIN};
+  struct api_response response;
+  json_t *answer = NULL;
+  fake_send(fake, &request, &response);
+  ck_assert_msg(response.status == status, "%s %s: %u instead of %u: %.1500s (%s)", method, path, response.status,
+                status, response.bytes != NULL ? response.bytes : "", fake->log);
+  if (response.bytes != NULL && strstr(response.type, "json") != NULL)
+    answer = scratch_json_steal(json_loadb(response.bytes, response.bytes_len, 0, NULL));
+  else if (response.bytes != NULL)
+    answer = scratch_json_steal(json_string(response.bytes));
+  api_response_fini(&response);
+  return answer;
 }

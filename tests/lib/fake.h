@@ -38,4 +38,8 @@ struct fake_request {
 };
 void fake_send(struct fake *fake, const struct fake_request *request, struct api_response *response);
 
+/* A request with all rights and a JSON body (text; NULL = none), which must answer `status`; "path?query" is taken apart.
+   The parsed answer, owned by the scratch; NULL without one. */
+json_t *fake_json(struct fake *fake, const char *method, const char *path, const char *body, unsigned status);
+
 #endif

@@ -356,6 +356,22 @@ START_TEST(test_version_2)
 }
 END_TEST
 
+START_TEST(test_version_3)
+{
+  struct store_evaluation evaluation;
+  struct store_knobs knobs;
+  open_fixture("v3.sqlite");
+  check_golden();
+  ck_assert_err(store_evaluation_official(store, &evaluation, "support-chat", &error), ERR_OK);
+  ck_assert_str_eq(evaluation.id, "01a22ea8-abb8-7000-8d1f-08f4591fcaa7");
+  ck_assert_int_eq(evaluation.official_revision, 1);
+  store_evaluation_fini(&evaluation);
+  ck_assert_err(store_knob_list(store, &knobs, "", &(struct store_page){.limit = 1}, &error), ERR_OK);
+  ck_assert_uint_eq(knobs.count, 0);
+  store_knobs_fini(&knobs);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("storage/migrate");
@@ -375,6 +391,7 @@ int main(void)
   tcase_add_test(files, test_empty_file_is_fine);
   tcase_add_test(files, test_version_1);
   tcase_add_test(files, test_version_2);
+  tcase_add_test(files, test_version_3);
   tcase_add_test(runner, test_upgrade_keeps_a_copy);
   tcase_add_test(runner, test_nothing_pending);
   tcase_add_test(runner, test_failure_keeps_nothing);
