@@ -122,6 +122,7 @@ test: deps ## build, run every test, again under ASan and UBSan, and the quick g
 	@tools/run-tests.sh build/release $(TESTS)
 	@$(SUB) FLAVOUR=asan tests
 	@tools/run-tests.sh build/asan $(TESTS)
+	@$(SUB) FLAVOUR=asan fuzz-replay
 	@$(SUB) arrows headers banned
 
 check: deps-check ## everything: test, both compilers with -Werror, analysers, TSan, format, size and complexity, coverage
@@ -149,6 +150,20 @@ cov: ## line coverage of the tests by folder, with its floors
 	find build/cov -name '*.gcda' -delete
 	@tools/run-tests.sh build/cov $(TESTS)
 	@tools/coverage.sh build/cov
+
+# ---- fuzzing: tests/fuzz/fuzz_<name>.c with its corpus in tests/fuzz/corpus/<name> -----------------------------------------
+FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_SECONDS ?= 60
+# The fuzzer brings its own main; elsewhere one replays files.
+FUZZ_MAIN := $(if $(filter fuzz,$(FLAVOUR)),-fsanitize=fuzzer,$(B)/tests/fuzz/replay.o)
+$(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/replay.o $(ALL_LIBS)
+	$(call RUN,LINK)$(CC) $(LINK_$(FLAVOUR)) $(LDFLAGS) -o $@ $< $(FUZZ_MAIN) $(ALL_LIBS) $(LIBS)
+fuzz-replay: $(patsubst %,$(B)/tests/fuzz/fuzz_%,$(FUZZ_NAMES)) ## give the fuzz targets their corpora once
+	@for name in $(FUZZ_NAMES); do $(B)/tests/fuzz/fuzz_$$name tests/fuzz/corpus/$$name || exit 1; done
+fuzz: ## fuzz each target for FUZZ_SECONDS (clang); new inputs go to build/fuzz/corpus
+	@$(SUB) FLAVOUR=fuzz $(patsubst %,build/fuzz/tests/fuzz/fuzz_%,$(FUZZ_NAMES))
+	@for name in $(FUZZ_NAMES); do mkdir -p build/fuzz/corpus/$$name && build/fuzz/tests/fuzz/fuzz_$$name \
+	  -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -print_final_stats=1 build/fuzz/corpus/$$name tests/fuzz/corpus/$$name || exit 1; done
 
 bench: deps ## rates and latencies of the daemon beside a bare HTTP server, with their goals
 	@$(SUB) bench-http
@@ -242,6 +257,6 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
-.PHONY: all tests test check accuracy accuracy-fit tsan cov bench arrows headers banned format format-check analyse \
+.PHONY: all tests test fuzz fuzz-replay check accuracy accuracy-fit tsan cov bench arrows headers banned format format-check analyse \
   analyse-gcc analyse-tidy analyse-cppcheck length complexity scripts docs docs-check deps deps-check demo install \
   uninstall clean help FORCE
