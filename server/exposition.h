@@ -35,6 +35,9 @@ struct exposition_text {
   size_t length;
 };
 bool exposition_is(struct exposition_text text, const char *word);
+/* A decimal number, NaN, Inf in any case, as values and bounds of buckets are written. False: it is none, or is beyond
+   what a double holds. */
+bool exposition_number(double *out, struct exposition_text text);
 
 struct exposition_label {
   struct exposition_text name, value;

@@ -24,8 +24,6 @@ size_t line_blanks(struct line *line);
 
 bool exposition_is_utf8(const char *at, size_t count);
 
-/* A decimal number, NaN, Inf in any case. False: `text` is none, or is beyond what a double holds. */
-bool exposition_number(double *out, struct exposition_text text);
 /* Digits with a sign. */
 bool exposition_integer(double *out, struct exposition_text text);
 

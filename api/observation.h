@@ -1,0 +1,85 @@
+/* What one scrape of one node saw, in canonical quantities: what the server hands to the api. Unknown is NaN, never 0.
+   Ownership: the gpus belong to the observation's maker. Threads: plain values. */
+#ifndef FITD_API_OBSERVATION_H
+#define FITD_API_OBSERVATION_H
+
+#include <stdint.h>
+
+#include "core/buckets.h"
+#include "core/error.h"
+
+enum quantity_kind { QUANTITY_GAUGE, QUANTITY_COUNTER, QUANTITY_BITS, QUANTITY_LAST };
+struct quantity {
+  const char *name;
+  enum quantity_kind kind;
+  double min, max;
+  const char *sentence;
+};
+
+#define QUANTITY(name, kind, min, max, sentence) GPU_##name,
+enum gpu_quantity {
+#include "api/gpu_quantity.def"
+  GPU_QUANTITIES
+};
+#undef QUANTITY
+#define QUANTITY(name, kind, min, max, sentence) ENGINE_##name,
+enum engine_quantity {
+#include "api/engine_quantity.def"
+  ENGINE_QUANTITIES
+};
+#undef QUANTITY
+extern const struct quantity gpu_quantities[GPU_QUANTITIES], engine_quantities[ENGINE_QUANTITIES];
+
+/* Histograms of an engine; the first four in milliseconds. */
+enum engine_histogram {
+  HISTOGRAM_ttft_ms,
+  HISTOGRAM_itl_ms,
+  HISTOGRAM_e2e_ms,
+  HISTOGRAM_queue_ms,
+  HISTOGRAM_input_tokens,
+  HISTOGRAM_output_tokens,
+  ENGINE_HISTOGRAMS
+};
+extern const char *const engine_histogram_names[ENGINE_HISTOGRAMS];
+
+/* NVML's bits of throttle_reasons (DCGM field 112). Higher ones are kept. */
+enum throttle_bits {
+  THROTTLE_IDLE = 0x001,
+  THROTTLE_CLOCKS_SETTING = 0x002,
+  THROTTLE_POWER_CAP = 0x004,
+  THROTTLE_HW_SLOWDOWN = 0x008,
+  THROTTLE_SYNC_BOOST = 0x010,
+  THROTTLE_SW_THERMAL = 0x020,
+  THROTTLE_HW_THERMAL = 0x040,
+  THROTTLE_POWER_BRAKE = 0x080,
+  THROTTLE_DISPLAY = 0x100,
+  THROTTLE_THERMAL = THROTTLE_SW_THERMAL | THROTTLE_HW_THERMAL,
+  THROTTLE_POWER = THROTTLE_POWER_CAP | THROTTLE_POWER_BRAKE,
+  THROTTLE_HARMFUL = 0x0FC
+};
+extern const char *const throttle_names[9]; /* by bit */
+
+struct observed_gpu {
+  char id[48]; /* "0"; "1.7" for an instance of a card; [A-Za-z0-9._-] */
+  char uuid[64], bus[24], model[64], driver[32];
+  char partition[24]; /* "3g.40gb", "cpx"; "" = a whole card */
+  bool is_partition;  /* power, clocks and temperatures are the card's then */
+  double quantities[GPU_QUANTITIES];
+};
+
+struct observed_engine {
+  bool is_seen;
+  char model[128]; /* as the engine calls it */
+  double quantities[ENGINE_QUANTITIES];
+  struct buckets histograms[ENGINE_HISTOGRAMS];
+};
+
+struct observation {
+  struct observed_gpu *gpus;
+  size_t gpu_count;
+  struct observed_engine engine;
+  char exporters[64]; /* whose metrics were recognised: "dcgm,vllm" */
+  uint64_t sample_count, recognised_count, skipped_count, out_of_range_count;
+};
+
+#endif
