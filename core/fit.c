@@ -162,6 +162,21 @@ static void note_traffic(struct notes *notes, const struct workload *workload)
             "closed form of steady load: p50 figures are steady-state means, all requests are taken as successful");
 }
 
+static enum err take_calibration(struct search_input *input, const struct calibration *calibration, struct arena *arena,
+                                 struct error *e)
+{
+  struct step_constants *constants;
+  if (calibration == NULL)
+    return ERR_OK;
+  constants = arena_alloc(arena, 1, sizeof *constants);
+  if (constants == NULL)
+    return error_set(e, ERR_LIMIT, "", "the evaluation needs more memory than allowed");
+  *constants = calibration_constants(calibration, &step_constants_default);
+  input->calibration = calibration;
+  input->constants = constants;
+  return ERR_OK;
+}
+
 enum err fit_resolve(struct search_input *input, const struct fit_request *request, struct notes *notes,
                      struct arena *arena, struct error *e)
 {
@@ -171,6 +186,8 @@ enum err fit_resolve(struct search_input *input, const struct fit_request *reque
   input->workload = workload;
   input->model = request->model;
   input->hardware = request->hardware;
+  if ((err = take_calibration(input, request->calibration, arena, e)) != ERR_OK)
+    return err;
   if ((err = check_workload(workload, e)) != ERR_OK || (err = check_context(workload, request->model, e)) != ERR_OK)
     return err;
   if ((err = preset_resolve(&input->preset, &workload->serving, request->hardware, e)) != ERR_OK)

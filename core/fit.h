@@ -41,6 +41,7 @@ enum limit {
 };
 const char *limit_name(enum limit limit); /* NULL for NONE */
 
+struct calibration;
 enum fit_depth { FIT_FULL, FIT_QUICK };
 
 struct scorecard_configuration {
@@ -174,6 +175,8 @@ struct fit_request {
   enum fit_depth depth;
   bool (*stop)(void *cls); /* polled in long loops; may be NULL */
   void *stop_cls;
+  const struct calibration
+      *calibration;                /* fitted to measurements of this model here (core/calibration.h); NULL = none */
   const struct model *draft_model; /* that the workload's speculative_draft_model names; NULL where it names none */
 };
 

@@ -220,9 +220,10 @@ static void fill_cost(struct scorecard *card, const struct candidate *best)
              card->throughput.output_tok_s, all_succeed);
 }
 
-static void fill_band(double ratio[2], enum band_class class, enum band_metric metric)
+static void fill_band(double ratio[2], const struct search_input *input, enum band_class class, enum band_metric metric)
 {
-  const struct band band = band_of(class, metric);
+  const struct band band =
+      input->calibration != NULL ? calibration_band(input->calibration, class, metric) : band_of(class, metric);
   ratio[0] = band.low_ratio;
   ratio[1] = band.high_ratio;
 }
@@ -232,9 +233,9 @@ static void fill_uncertainty(struct scorecard_uncertainty *to, const struct cand
 {
   const bool is_open = input->workload->traffic.load != LOAD_CLOSED;
   const enum band_class class = band_class_of(&best->engine, is_open, best->state.utilisation_ratio);
-  fill_band(to->ttft_ratio, class, BAND_TTFT);
-  fill_band(to->itl_ratio, class, BAND_TPOT);
-  fill_band(to->throughput_ratio, class, BAND_THROUGHPUT);
+  fill_band(to->ttft_ratio, input, class, BAND_TTFT);
+  fill_band(to->itl_ratio, input, class, BAND_TPOT);
+  fill_band(to->throughput_ratio, input, class, BAND_THROUGHPUT);
   to->band_class = band_class_name(class);
 }
 

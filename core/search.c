@@ -309,8 +309,9 @@ static bool prepare(struct candidate *candidate, struct search_result *out, cons
   memset(candidate, 0, sizeof *candidate);
   candidate->layout = *layout;
   candidate->price = cost_price(input->hardware, &input->workload->constraints, layout->tensor_parallel);
-  candidate->engine = step_engine(input->model, input->hardware, layout, &input->precision,
-                                  input->workload->activations, &input->preset);
+  candidate->engine =
+      step_engine_with(input->constants != NULL ? input->constants : &step_constants_default, input->model,
+                       input->hardware, layout, &input->precision, input->workload->activations, &input->preset);
   candidate->engine.adapters = input->adapters;
   if (input->speculation.draft_tokens != 0)
     speculative_attach(&candidate->engine, &input->speculation);

@@ -4,6 +4,7 @@
 #ifndef FITD_CORE_SEARCH_H
 #define FITD_CORE_SEARCH_H
 
+#include "core/calibration.h"
 #include "core/cost.h"
 #include "core/disaggregated.h"
 #include "core/memory.h"
@@ -15,6 +16,8 @@ struct search_input {
   const struct hardware *hardware;
   struct model_precision precision; /* as served */
   struct preset preset;
+  const struct step_constants *constants; /* NULL = the shipped ones */
+  const struct calibration *calibration; /* that made them; NULL = none */
   struct adapters adapters;
   struct speculation speculation;
   struct pools pools;
