@@ -17,7 +17,7 @@ struct search_input {
   struct model_precision precision; /* as served */
   struct preset preset;
   const struct step_constants *constants; /* NULL = the shipped ones */
-  const struct calibration *calibration; /* that made them; NULL = none */
+  const struct calibration *calibration;  /* that made them; NULL = none */
   struct adapters adapters;
   struct speculation speculation;
   struct pools pools;
