@@ -16,6 +16,7 @@
 #include "server/deps.h"
 #include "server/http.h"
 #include "server/listener.h"
+#include "server/notify.h"
 #include "server/tls.h"
 #include "server/schedule.h"
 
@@ -32,6 +33,7 @@ struct daemon {
   struct control *control;
   struct listener listener;
   struct tls *tls; /* NULL: plain HTTP */
+  struct notify notify;
   struct schedule *schedule;
   struct api_reevaluation reevaluation;
 };
@@ -134,6 +136,7 @@ static void tick(struct daemon *daemon)
   http_tick(daemon->http);
   http_tick(control_http(daemon->control));
   log_flush(daemon->deps.log);
+  notify_alive(&daemon->notify, clock_monotonic_us());
 }
 
 /* Waits a tick for a signal; 0 when none came. */
@@ -212,6 +215,12 @@ static void stop(struct daemon *daemon)
   store_close(daemon->deps.store);
 }
 
+static void tell_supervisor(const struct daemon *daemon, const char *state)
+{
+  if (!notify_send(&daemon->notify, state))
+    log_write(daemon->deps.log, LOG_WARNING, "the supervisor can not be told %s: %s", state, strerror(errno));
+}
+
 static int run(struct daemon *daemon)
 {
   struct error e = {.code = ERR_OK, .message = ""};
@@ -226,12 +235,15 @@ static int run(struct daemon *daemon)
     (void)fprintf(stderr, "fitd: %s\n", e.message);
     return EXIT_STATUS_FAILED;
   }
+  notify_init(&daemon->notify);
   if (start(daemon, &e) == ERR_OK) {
     log_write(daemon->deps.log, LOG_INFO, "fitd %s serves %s on %s", CORE_VERSION, daemon->config.database,
               daemon->listener.url);
     if (printf("fitd listening on %s\n", daemon->listener.url) < 0 || fflush(stdout) != 0)
       log_write(daemon->deps.log, LOG_WARNING, "standard output can not be written: %s", strerror(errno));
+    tell_supervisor(daemon, "READY=1");
     wait_for_end(daemon, &signals);
+    tell_supervisor(daemon, "STOPPING=1");
     drain(daemon, &signals);
   } else {
     (void)fprintf(stderr, "fitd (database %s): %s\n", daemon->config.database, e.message);
