@@ -1,4 +1,4 @@
-/* The SQLite store of fitd: catalogue documents with revisions, traces, evaluations, scorecards, tokens, idempotency keys.
+/* The SQLite store of fitd: catalogue documents with revisions, traces, evaluations, scorecards, tokens, idempotency keys, nodes and roll-ups.
    Documents are opaque TEXT: the store never parses them; columns exist for what is searched.
 
    Threads: every function may be called from any thread. Reads borrow one of a few read-only connections. All writing
@@ -297,6 +297,75 @@ enum err store_token_revoke(struct store_tx *tx, const char *name, int64_t now_m
 enum err store_token_list(struct store *store, struct store_tokens *out,
                           struct error *e) MUST_CHECK;   /* revoked ones too */
 uint64_t store_token_version(const struct store *store); /* changes with every insert and revoke */
+
+/* ---- Nodes that are scraped, and roll-ups of what was seen ----------------------------------------------------------- */
+struct store_node {
+  char *name;
+  int revision; /* 1, 2, …; only the newest is kept */
+  int64_t created_at_ms;
+  char *document; /* what is answered: no secrets */
+  char *secrets;  /* what is not */
+};
+struct store_nodes {
+  struct store_node *rows;
+  size_t count;
+  bool has_more;
+};
+void store_node_fini(struct store_node *row);
+void store_nodes_fini(struct store_nodes *list);
+/* The revision of the row is not read; expected_revision as in store_document_put. */
+enum err store_node_put(struct store_tx *tx, const struct store_node *row, int expected_revision, bool *created,
+                        struct error *e) MUST_CHECK;
+/* ERR_NOT_FOUND. Takes the roll-ups along. */
+enum err store_node_delete(struct store_tx *tx, const char *name, struct error *e) MUST_CHECK;
+enum err store_node_get(struct store *store, struct store_node *out, const char *name, struct error *e) MUST_CHECK;
+/* By name ascending; `after` is a name. */
+enum err store_node_list(struct store *store, struct store_nodes *out, const struct store_page *page,
+                         struct error *e) MUST_CHECK;
+uint64_t store_node_version(const struct store *store); /* changes with every put and delete */
+
+struct store_gpu_sample {
+  char *node, *gpu; /* node is NULL in lists */
+  unsigned step_s;
+  int64_t time_ms; /* start of the step */
+  void *figures;   /* opaque */
+  size_t figures_bytes;
+};
+struct store_engine_sample {
+  char *node; /* NULL in lists */
+  unsigned step_s;
+  int64_t time_ms;
+  char *document;
+};
+struct store_gpu_samples {
+  struct store_gpu_sample *rows;
+  size_t count;
+  bool has_more;
+};
+struct store_engine_samples {
+  struct store_engine_sample *rows;
+  size_t count;
+  bool has_more;
+};
+void store_gpu_samples_fini(struct store_gpu_samples *list);
+void store_engine_samples_fini(struct store_engine_samples *list);
+/* Replaces the one of the same step and time. Nothing happens when the node is gone. */
+enum err store_gpu_sample_put(struct store_tx *tx, const struct store_gpu_sample *row, struct error *e) MUST_CHECK;
+enum err store_engine_sample_put(struct store_tx *tx, const struct store_engine_sample *row,
+                                 struct error *e) MUST_CHECK;
+/* Deletes roll-ups of that step that start before. */
+enum err store_samples_prune(struct store_tx *tx, unsigned step_s, int64_t before_ms, struct error *e) MUST_CHECK;
+struct store_sample_filter {
+  const char *node, *gpu; /* gpu NULL: all, one after the other */
+  unsigned step_s;
+  int64_t since_ms, until_ms; /* inclusive, exclusive */
+  size_t limit;
+};
+/* In order of time. */
+enum err store_gpu_sample_list(struct store *store, struct store_gpu_samples *out,
+                               const struct store_sample_filter *filter, struct error *e) MUST_CHECK;
+enum err store_engine_sample_list(struct store *store, struct store_engine_samples *out,
+                                  const struct store_sample_filter *filter, struct error *e) MUST_CHECK;
 
 /* ---- Idempotency keys ---------------------------------------------------------------------------------------------- */
 struct store_idempotency {

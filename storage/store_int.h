@@ -64,7 +64,9 @@ enum store_duty { DUTY_COMMIT, DUTY_CHECKPOINT, DUTY_COUNT };
 /* What changed; bits of store_tx.touched. The first are 1 << enum store_catalogue. */
 #define TOUCHED_TOKENS_KIND STORE_CATALOGUE_COUNT
 #define TOUCHED_TOKENS (1u << TOUCHED_TOKENS_KIND)
-#define TOUCHED_KINDS (TOUCHED_TOKENS_KIND + 1)
+#define TOUCHED_NODES_KIND (STORE_CATALOGUE_COUNT + 1)
+#define TOUCHED_NODES (1u << TOUCHED_NODES_KIND)
+#define TOUCHED_KINDS (TOUCHED_NODES_KIND + 1)
 
 struct store_tx {
   struct store *store;

@@ -42,6 +42,14 @@ CREATE TABLE decision (
 ) STRICT;
 CREATE INDEX decision_by_knob ON decision (workload, knob, effective_at_ms, id);
 CREATE INDEX decision_by_superseded ON decision (supersedes, effective_at_ms, id) WHERE supersedes IS NOT NULL;
+CREATE TABLE engine_sample (
+  node     TEXT    NOT NULL REFERENCES node (name) ON DELETE CASCADE,
+  step_s   INTEGER NOT NULL CHECK (step_s > 0),
+  time_ms  INTEGER NOT NULL CHECK (time_ms >= 0),
+  document TEXT    NOT NULL,
+  PRIMARY KEY (node, step_s, time_ms)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX engine_sample_by_time ON engine_sample (step_s, time_ms);
 CREATE TABLE evaluation (
   id            TEXT    NOT NULL PRIMARY KEY,
   created_at_ms INTEGER NOT NULL,
@@ -58,6 +66,15 @@ CREATE INDEX evaluation_by_label    ON evaluation (label, id) WHERE label <> '';
 CREATE INDEX evaluation_by_model    ON evaluation (model, id);
 CREATE INDEX evaluation_by_workload ON evaluation (workload, id);
 CREATE INDEX evaluation_official ON evaluation (workload, id) WHERE official_revision > 0;
+CREATE TABLE gpu_sample (
+  node    TEXT    NOT NULL REFERENCES node (name) ON DELETE CASCADE,
+  gpu     TEXT    NOT NULL CHECK (gpu <> ''),
+  step_s  INTEGER NOT NULL CHECK (step_s > 0),
+  time_ms INTEGER NOT NULL CHECK (time_ms >= 0),
+  figures BLOB    NOT NULL,
+  PRIMARY KEY (node, gpu, step_s, time_ms)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX gpu_sample_by_time ON gpu_sample (step_s, time_ms);
 CREATE TABLE idempotency_key (
   key            TEXT    NOT NULL CHECK (key <> ''),
   caller         TEXT    NOT NULL,
@@ -79,6 +96,13 @@ CREATE TABLE knob (
   changed_at_ms INTEGER NOT NULL,
   document      TEXT    NOT NULL,
   UNIQUE (workload, name)
+) STRICT;
+CREATE TABLE node (
+  name          TEXT    NOT NULL PRIMARY KEY CHECK (name <> ''),
+  revision      INTEGER NOT NULL CHECK (revision > 0),
+  created_at_ms INTEGER NOT NULL CHECK (created_at_ms >= 0),
+  document      TEXT    NOT NULL,
+  secrets       TEXT    NOT NULL
 ) STRICT;
 CREATE TABLE schema_migration (
   version       INTEGER PRIMARY KEY CHECK (version > 0),
