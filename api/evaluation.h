@@ -20,6 +20,7 @@ struct sketch {
   const struct catalogue_profile **profiles; /* owned array of borrowed rows */
   size_t profile_count;
   bool profiles_are_named; /* the sketch lists them */
+  bool precision_is_word;  /* one word for weights, KV cache and activations */
   json_t *stack, *context; /* owned; NULL when absent; a stored stack as {"name", "revision", parts…} */
   char stack_name[65];     /* of a stored stack; "" = none, or given in full */
   char digest[72];         /* of the canonical sketch */
@@ -41,6 +42,10 @@ struct scorecard_identity {
   const struct catalogue_profile *profile;
 };
 json_t *scorecard_write(const struct scorecard *card, const struct scorecard_identity *identity);
+/* Parts of it (api/scorecard_advice.c); NULL when memory is out. */
+json_t *scorecard_advice(const struct scorecard *card, const struct sketch *sketch);
+json_t *scorecard_ways_out(const struct scorecard *card, const struct sketch *sketch);
+json_t *scorecard_alternatives(const struct scorecard *card);
 
 struct evaluation_options {
   const char *label; /* NULL = none */

@@ -265,7 +265,7 @@ static json_t *assumptions(struct writer *w, const struct scorecard *card, const
   append_texts(w, array, sketch->notes);
   append(w, array,
          json_string("not computed in this version (null): latency p90 and p99, success, quality, cost.items, energy, "
-                     "startup, stress, advice, ways_out, alternatives"));
+                     "startup, stress"));
   return array;
 }
 
@@ -354,17 +354,16 @@ static void put_rest(struct writer *w, json_t *to, const struct scorecard *card,
   static const char *const stress[] = {
       "input_doubled",     "output_doubled", "bursts_doubled",    "power_cap_minus_20_percent",
       "one_gpu_throttled", "replica_lost",   "kernels_fall_back", NULL};
-  static const char *const alternatives[] = {"managed_api", "self_host_justified", NULL};
   put(w, to, "energy", nulls(w, energy));
   put(w, to, "startup", nulls(w, startup));
   put(w, to, "stress", nulls(w, stress));
   put(w, to, "targets", targets(w, card));
   put(w, to, "findings", findings(w, card));
-  put(w, to, "advice", json_array());
-  put(w, to, "ways_out", json_array());
+  put(w, to, "advice", scorecard_advice(card, sketch));
+  put(w, to, "ways_out", scorecard_ways_out(card, sketch));
   put(w, to, "precision_ladder", ladder(w, card));
   put(w, to, "sensitivity", sensitivity(w, &card->sensitivity));
-  put(w, to, "alternatives", nulls(w, alternatives));
+  put(w, to, "alternatives", scorecard_alternatives(card));
   put(w, to, "uncertainty", uncertainty(w, card));
   put(w, to, "provenance", provenance(w, card));
   put(w, to, "assumptions", assumptions(w, card, sketch));

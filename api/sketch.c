@@ -325,6 +325,7 @@ static void read_top(struct reading *reading, const json_t *body, const char *po
   if (!read_object(body, pointer, fields, COUNT_OF(fields), faults))
     return;
   workload->uses_live_hardware = hardware == 1;
+  reading->sketch->precision_is_word = json_is_string(json_object_get(body, "precision"));
   find_draft_model(reading, pointer, faults);
   if (!reading->sketch->profiles_are_named)
     default_profiles(reading, pointer, faults);
@@ -360,15 +361,8 @@ static void check_together(const struct workload *workload, const char *pointer,
 static void note_unused(struct sketch *sketch, const json_t *body, bool is_stack_unknown)
 {
   static const char *const unused[][2] = {
-      {"traffic", "client"},
-      {"traffic", "sheddable_share"},
-      {"traffic", "hourly_shape"},
-      {"targets", "quality"},
-      {"success", NULL},
-      {"operations", NULL},
-      {"constraints", "managed_api"},
-      {"constraints", "change_cost_usd"},
-      {"constraints", "accuracy"},
+      {"traffic", "client"}, {"traffic", "sheddable_share"}, {"traffic", "hourly_shape"}, {"targets", "quality"},
+      {"success", NULL},     {"operations", NULL},
   };
   for (size_t i = 0; i < COUNT_OF(unused); i++) {
     const char *block = unused[i][0], *member = unused[i][1];

@@ -1,6 +1,9 @@
 /* The facade: checks that this version can compute what the sketch asks, resolves what it leaves open, searches, reports. */
 #include "core/fit.h"
 
+#include "core/alternatives.h"
+#include "core/contradiction.h"
+#include "core/finding.h"
 #include "core/fit_int.h"
 #include "core/launch.h"
 #include "core/preset.h"
@@ -28,6 +31,12 @@ const char *no_fit_reason_name(enum no_fit_reason reason)
                                       "quota_exceeded",
                                       "targets_contradict"};
   return names[reason];
+}
+
+const char *change_requires_name(enum change_requires requires)
+{
+  static const char *const names[] = {"configuration", "requantisation", "promise", "procurement", "retraining"};
+  return names[requires];
 }
 
 const char *bound_name(enum bound bound)
@@ -142,6 +151,9 @@ static void note_settings(struct notes *notes, const struct workload *workload, 
     notes_add(notes, "max_batched_tokens not given: %u, the preset's", preset->max_batched_tokens);
   if (isnan(serving->memory_fraction_ratio))
     notes_add(notes, "memory_fraction not given: %g, the preset's", preset->memory_fraction_ratio);
+  if (!isnan(workload->constraints.change_cost_usd))
+    notes_add(notes, "change_cost_usd %.15g is set against what an advice saves a month, nothing else",
+              workload->constraints.change_cost_usd);
   if (hardware->family == HARDWARE_POOLED || !hardware->family_is_given)
     notes_add(notes, "operator constants: those of family %s", hardware_family_name(hardware->family));
 }
@@ -226,6 +238,20 @@ static void note_chunking(struct notes *notes, const struct search_input *input)
               input->preset.max_batched_tokens);
 }
 
+/* What depth full adds: variants, what all figures mean, and what to do about them. */
+static enum err complete(struct scorecard *out, const struct fit_request *request, const struct search_input *input,
+                         const struct search_result *result, struct arena *arena, struct error *e)
+{
+  struct finding_case findings = {out, request, input, result, arena, false};
+  enum err err = ERR_OK;
+  if (out->no_fit_reason != NO_FIT_TARGETS_CONTRADICT)
+    err = variants_fill(out, request, arena, e);
+  if (err != ERR_OK)
+    return err;
+  alternatives_fill(out, request->workload);
+  return finding_fill(&findings, e);
+}
+
 enum err fit_evaluate(struct scorecard *out, const struct fit_request *request, struct arena *arena, struct error *e)
 {
   struct notes notes, fallbacks;
@@ -255,7 +281,9 @@ enum err fit_evaluate(struct scorecard *out, const struct fit_request *request, 
   out->assumptions = notes_take(&notes, &out->assumption_count);
   if (notes.is_failed || fallbacks.is_failed)
     return error_set(e, ERR_LIMIT, "", "the evaluation needs more memory than allowed");
-  return request->depth == FIT_FULL ? variants_fill(out, request, arena, e) : ERR_OK;
+  if ((err = contradiction_report(out, &input, arena, e)) != ERR_OK)
+    return err;
+  return request->depth == FIT_FULL ? complete(out, request, &input, &result, arena, e) : ERR_OK;
 }
 
 /* Fit before miss; within a verdict priced by cost, then unpriced by GPUs; configurations before none. */

@@ -7,6 +7,7 @@
 
 #include "core/arena.h"
 #include "core/hardware.h"
+#include "core/knob.h"
 #include "core/model.h"
 #include "core/workload.h"
 
@@ -142,6 +143,38 @@ struct scorecard_sensitivity {
   double memory_ratio, memory_bandwidth_ratio, compute_ratio, interconnect_ratio; /* NaN = not computed */
 };
 
+/* What it takes to make a change, from the cheapest on. */
+enum change_requires {
+  REQUIRES_CONFIGURATION,
+  REQUIRES_REQUANTISATION,
+  REQUIRES_PROMISE, /* the product promises something else */
+  REQUIRES_PROCUREMENT,
+  REQUIRES_RETRAINING
+};
+const char *change_requires_name(enum change_requires requires);
+
+/* One setting changed (core/knob.h), with what the evaluation of the changed sketch says of it. */
+struct scorecard_effect {
+  const char *metric; /* dotted path of the scorecard */
+  double from, to;    /* in the metric's wire unit; NaN = the scorecard has none */
+};
+#define SCORECARD_EFFECTS_MAX 8
+struct scorecard_change {
+  const char *knob, *pointer;
+  struct knob_value from, to;
+  enum change_requires requires;
+  const char *message;
+  struct scorecard_effect effects[SCORECARD_EFFECTS_MAX];
+  size_t effect_count;
+  double payback_months; /* NaN: no change_cost_usd in the sketch, or nothing is saved */
+};
+
+struct scorecard_alternatives { /* NaN = no managed_api in the sketch, or no price */
+  double managed_per_request_usd;
+  double break_even_requests_per_h; /* rate from which this fleet costs less than the managed API */
+  int self_host_is_justified;       /* 1 yes, 0 no, -1 not known */
+};
+
 struct scorecard {
   enum verdict verdict;
   enum no_fit_reason no_fit_reason;
@@ -166,6 +199,11 @@ struct scorecard {
   struct scorecard_rung ladder[SCORECARD_RUNGS_MAX]; /* depth full, accuracy not locked */
   size_t ladder_count;
   struct scorecard_sensitivity sensitivity; /* depth full */
+  const struct scorecard_change *advice;    /* depth full; in the arena */
+  size_t advice_count;
+  const struct scorecard_change *ways_out; /* likewise, when nothing fits: each alone makes it fit, cheapest first */
+  size_t way_out_count;
+  struct scorecard_alternatives alternatives; /* depth full */
 };
 
 struct fit_request {

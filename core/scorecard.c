@@ -31,6 +31,7 @@ void scorecard_clear(struct scorecard *card)
   clear_cost(&card->cost);
   card->uncertainty = (struct scorecard_uncertainty){{nothing, nothing}, {nothing, nothing}, {nothing, nothing}, NULL};
   card->sensitivity = (struct scorecard_sensitivity){nothing, nothing, nothing, nothing};
+  card->alternatives = (struct scorecard_alternatives){nothing, nothing, -1};
 }
 
 void scorecard_add_finding(struct scorecard *card, const char *code, enum severity severity, const char *message,
