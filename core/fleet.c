@@ -252,9 +252,9 @@ static enum err check_slowdown(const struct fleet_slowdown *slow, const struct f
   return ERR_OK;
 }
 
-static enum err check(const struct fleet_run *run, struct error *e)
+static enum err check(const struct fleet_run *run, const struct serving_rows *rows, struct error *e)
 {
-  enum err err = serving_settings_check(&run->settings, run->count, e);
+  enum err err = serving_settings_check(&run->settings, rows, e);
   if (err != ERR_OK)
     return err;
   if (run->replicas == 0)
@@ -275,7 +275,7 @@ size_t fleet_arena_bytes(const struct fleet_run *run)
   const size_t clients =
       run->timeout_s > 0 ? serving_links_bytes(run->count) + serving_rounded_bytes(run->count, sizeof(double)) : 0;
   return alignof(max_align_t) + serving_links_bytes(run->count) + clients +
-         replicas * serving_sim_bytes(&run->settings, run->count) +
+         replicas * serving_sim_bytes(&run->settings, run->count, run->hash_count) +
          serving_rounded_bytes(replicas, sizeof(struct serving_sim)) +
          serving_rounded_bytes(replicas, sizeof(struct serving_totals)) +
          serving_rounded_bytes(replicas, sizeof(uint32_t)) + 2 * fleet_least_bytes(run->replicas);
@@ -304,18 +304,18 @@ static bool allocate(struct fleet *fleet, struct serving_rows *rows, struct serv
          fleet_least_init(&fleet->load, run->replicas, 0, arena);
 }
 
-static enum err start(struct fleet *fleet, struct serving_totals **totals, struct arena *arena, struct error *e)
+static enum err start(struct fleet *fleet, struct serving_rows *rows, struct serving_totals **totals,
+                      struct arena *arena, struct error *e)
 {
   const struct fleet_run *run = fleet->run;
-  struct serving_rows rows = {.arrivals = run->arrivals, .outcomes = fleet->outcomes, .itl = run->itl};
   enum err err = ERR_OK;
-  if (!allocate(fleet, &rows, totals, arena))
+  if (!allocate(fleet, rows, totals, arena))
     return error_set(e, ERR_LIMIT, "", "%zu requests to %u replicas do not fit into the arena", run->count,
                      run->replicas);
   for (uint32_t i = 0; i < run->replicas && err == ERR_OK; i++) {
     const struct serving_cost *own = run->costs != NULL ? run->costs[i] : NULL;
-    err = serving_sim_init(&fleet->replicas[i], &run->settings, own != NULL ? own : run->cost, &rows, run->count,
-                           &(*totals)[i], arena, e);
+    err = serving_sim_init(&fleet->replicas[i], &run->settings, own != NULL ? own : run->cost, rows, &(*totals)[i],
+                           arena, e);
     fleet->at_boundary[fleet->at_boundary_count++] = i;
   }
   fleet->idle_users = run->users;
@@ -357,12 +357,18 @@ enum err fleet_simulate(struct serving_outcome *outcomes, struct fleet_totals *t
 {
   const size_t mark = arena_mark(arena);
   struct fleet fleet = {.run = run, .outcomes = outcomes, .totals = totals};
-  enum err err = check(run, e);
+  struct serving_rows rows = {.arrivals = run->arrivals,
+                              .count = run->count,
+                              .hashes = run->hashes,
+                              .hash_count = run->hash_count,
+                              .outcomes = outcomes,
+                              .itl = run->itl};
+  enum err err = check(run, &rows, e);
   memset(totals, 0, sizeof *totals);
   if (err != ERR_OK || run->count == 0)
     return err;
   memset(outcomes, 0, run->count * sizeof *outcomes);
-  err = start(&fleet, &replicas, arena, e);
+  err = start(&fleet, &rows, &replicas, arena, e);
   if (err == ERR_OK)
     err = advance_all(&fleet, e);
   for (uint32_t i = 0; i < run->replicas && err == ERR_OK; i++)

@@ -8,10 +8,26 @@
 
 #define STOP_POLL_ROUNDS 1024
 
-enum err serving_settings_check(const struct serving_settings *settings, size_t requests, struct error *e)
+static enum err check_hashes(const struct serving_settings *settings, const struct serving_rows *rows, struct error *e)
 {
-  if (requests >= SERVING_NONE)
-    return error_set(e, ERR_INVALID, "", "%zu requests are more than one simulation takes", requests);
+  if (settings->hash_block_tokens % settings->kv_block_tokens != 0)
+    return error_set(e, ERR_INVALID, "/serving/kv_block_tokens", "a hash stands for %u tokens, which %u do not divide",
+                     settings->hash_block_tokens, settings->kv_block_tokens);
+  if (settings->shared_prefix_tokens != 0)
+    return error_set(e, ERR_INVALID, "/traffic/shared_prefix_tokens", "both a shared prefix and hashes of prompts");
+  for (size_t i = 0; i < rows->count; i++)
+    if (rows->arrivals[i].hash_first > rows->hash_count ||
+        rows->arrivals[i].hash_count > rows->hash_count - rows->arrivals[i].hash_first)
+      return error_set(e, ERR_INVALID, "", "request %zu has hashes that are not there", i);
+  return ERR_OK;
+}
+
+enum err serving_settings_check(const struct serving_settings *settings, const struct serving_rows *rows,
+                                struct error *e)
+{
+  if (rows->count >= SERVING_NONE || rows->hash_count >= SERVING_NONE)
+    return error_set(e, ERR_INVALID, "", "%zu requests with %zu hashes are more than one simulation takes", rows->count,
+                     rows->hash_count);
   if (settings->max_batch == 0 || settings->max_batched_tokens < settings->max_batch)
     return error_set(e, ERR_INVALID, "/serving/max_batch",
                      "%u sequences do not share a step of max_batched_tokens %u: expected 1 up to that",
@@ -23,7 +39,7 @@ enum err serving_settings_check(const struct serving_settings *settings, size_t 
   if (settings->kv == SERVING_KV_RATIO && !(settings->kv_ratio >= 0 && settings->kv_ratio <= 1))
     return error_set(e, ERR_INVALID, "/serving", "a share %g of the answers to come; expected 0 to 1",
                      settings->kv_ratio);
-  return ERR_OK;
+  return settings->hash_block_tokens != 0 ? check_hashes(settings, rows, e) : ERR_OK;
 }
 
 static uint32_t slot_count(const struct serving_settings *settings, size_t requests)
@@ -37,17 +53,30 @@ size_t serving_rounded_bytes(size_t count, size_t size)
   return (count * size + alignment - 1) / alignment * alignment;
 }
 
-size_t serving_sim_bytes(const struct serving_settings *settings, size_t requests)
+size_t serving_sim_bytes(const struct serving_settings *settings, size_t requests, size_t hash_count)
 {
-  const size_t slots = slot_count(settings, requests);
+  const size_t slots = slot_count(settings, requests), cached = serving_cache_blocks(settings, hash_count);
   return serving_rounded_bytes(slots, sizeof(struct serving_slot)) +
          6 * serving_rounded_bytes(slots, sizeof(uint32_t)) +
-         serving_rounded_bytes(settings->kv_block_tokens, sizeof(uint32_t));
+         serving_rounded_bytes(settings->kv_block_tokens, sizeof(uint32_t)) +
+         serving_rounded_bytes(cached, sizeof(struct serving_cached)) +
+         serving_rounded_bytes(serving_cache_buckets(cached), sizeof(uint32_t));
 }
 
 size_t serving_links_bytes(size_t requests)
 {
   return serving_rounded_bytes(requests, sizeof(struct serving_link));
+}
+
+static enum err allocate_cache(struct serving_cache *cache, const struct serving_settings *settings, size_t blocks,
+                               struct arena *arena, struct error *e)
+{
+  cache->blocks = arena_alloc(arena, blocks, sizeof *cache->blocks);
+  cache->buckets = arena_alloc(arena, serving_cache_buckets(blocks), sizeof *cache->buckets);
+  if (cache->blocks == NULL || cache->buckets == NULL)
+    return error_set(e, ERR_LIMIT, "", "the cache of %zu blocks does not fit into the arena", blocks);
+  serving_cache_init(cache, settings, blocks);
+  return ERR_OK;
 }
 
 static enum err allocate(struct serving_sim *sim, uint32_t slots, struct arena *arena, struct error *e)
@@ -69,15 +98,18 @@ static enum err allocate(struct serving_sim *sim, uint32_t slots, struct arena *
 }
 
 enum err serving_sim_init(struct serving_sim *out, const struct serving_settings *settings,
-                          const struct serving_cost *cost, const struct serving_rows *rows, size_t requests,
+                          const struct serving_cost *cost, const struct serving_rows *rows,
                           struct serving_totals *totals, struct arena *arena, struct error *e)
 {
   const uint64_t unlimited = UINT64_MAX / 4;
+  const size_t cached = serving_cache_blocks(settings, rows->hash_count);
+  enum err err;
   *out = (struct serving_sim){.settings = settings,
                               .cost = cost,
                               .arrivals = rows->arrivals,
                               .outcomes = rows->outcomes,
                               .links = rows->links,
+                              .hashes = rows->hashes,
                               .totals = totals,
                               .itl = rows->itl,
                               .pace_ratio = 1,
@@ -89,12 +121,14 @@ enum err serving_sim_init(struct serving_sim *out, const struct serving_settings
                               .oldest = SERVING_NONE,
                               .newest = SERVING_NONE};
   memset(totals, 0, sizeof *totals);
-  return allocate(out, slot_count(settings, requests), arena, e);
+  err = allocate(out, slot_count(settings, rows->count), arena, e);
+  return err == ERR_OK && cached != 0 ? allocate_cache(&out->cache, settings, cached, arena, e) : err;
 }
 
 size_t serving_arena_bytes(const struct serving_run *run)
 {
-  return alignof(max_align_t) + serving_sim_bytes(&run->settings, run->count) + serving_links_bytes(run->count);
+  return alignof(max_align_t) + serving_sim_bytes(&run->settings, run->count, run->hash_count) +
+         serving_links_bytes(run->count);
 }
 
 /* A request that can never run is refused at once; in a closed loop its user goes on with the next row. */
@@ -138,9 +172,14 @@ enum err serving_simulate(struct serving_outcome *outcomes, struct serving_total
                           const struct serving_run *run, struct arena *arena, struct error *e)
 {
   const size_t mark = arena_mark(arena);
-  struct serving_rows rows = {.arrivals = run->arrivals, .outcomes = outcomes, .itl = run->itl};
+  struct serving_rows rows = {.arrivals = run->arrivals,
+                              .count = run->count,
+                              .hashes = run->hashes,
+                              .hash_count = run->hash_count,
+                              .outcomes = outcomes,
+                              .itl = run->itl};
   struct serving_sim sim;
-  enum err err = serving_settings_check(&run->settings, run->count, e);
+  enum err err = serving_settings_check(&run->settings, &rows, e);
   memset(totals, 0, sizeof *totals);
   if (err != ERR_OK || run->count == 0)
     return err;
@@ -149,7 +188,7 @@ enum err serving_simulate(struct serving_outcome *outcomes, struct serving_total
   if (rows.links == NULL)
     err = error_set(e, ERR_LIMIT, "", "%zu requests do not fit into the arena", run->count);
   if (err == ERR_OK)
-    err = serving_sim_init(&sim, &run->settings, run->cost, &rows, run->count, totals, arena, e);
+    err = serving_sim_init(&sim, &run->settings, run->cost, &rows, totals, arena, e);
   if (err == ERR_OK)
     err = advance(&sim, run, e);
   arena_release(arena, mark);

@@ -10,7 +10,8 @@ uint64_t serving_blocks(const struct serving_sim *sim, uint64_t tokens)
   return (tokens + size - 1) / size;
 }
 
-uint32_t serving_prefix_blocks(const struct serving_sim *sim, uint32_t request)
+/* Whole blocks of the shared prefix that a request's prompt has. */
+static uint32_t prefix_blocks(const struct serving_sim *sim, uint32_t request)
 {
   const uint32_t size = sim->settings->kv_block_tokens;
   const uint32_t prompt = sim->arrivals[request].input_tokens;
@@ -21,9 +22,16 @@ uint32_t serving_prefix_blocks(const struct serving_sim *sim, uint32_t request)
 uint32_t serving_hit_blocks(const struct serving_sim *sim, uint32_t request, uint32_t cached_blocks)
 {
   const uint32_t most = (serving_need_tokens(sim, request) - 1) / sim->settings->kv_block_tokens;
-  const uint32_t common = serving_prefix_blocks(sim, request);
+  const uint32_t common = prefix_blocks(sim, request);
   const uint32_t cached = common < cached_blocks ? common : cached_blocks;
   return most < cached ? most : cached;
+}
+
+struct serving_hit serving_hit_of(const struct serving_sim *sim, uint32_t request)
+{
+  if (sim->cache.kv_blocks != 0)
+    return serving_cache_find(sim, request, serving_need_tokens(sim, request) - 1);
+  return (struct serving_hit){.blocks = serving_hit_blocks(sim, request, sim->cached_blocks)};
 }
 
 /* The last token that is emitted is never written. */
@@ -37,10 +45,16 @@ static uint64_t held_tokens(const struct serving_sim *sim, uint32_t request, uin
   return sim->settings->kv == SERVING_KV_RESERVE ? whole_life_tokens(sim, request) : kv_tokens;
 }
 
-uint64_t serving_admission_blocks(const struct serving_sim *sim, uint32_t request)
+uint64_t serving_admission_blocks(const struct serving_sim *sim, uint32_t request, const struct serving_hit *hit)
 {
   const uint32_t need = serving_need_tokens(sim, request);
-  return serving_blocks(sim, held_tokens(sim, request, need)) - serving_hit_blocks(sim, request, sim->cached_blocks);
+  return serving_blocks(sim, held_tokens(sim, request, need)) - hit->blocks + hit->idle_blocks;
+}
+
+void serving_make_room(struct serving_sim *sim)
+{
+  if (sim->cache.idle != 0)
+    serving_cache_shrink(sim, sim->pool_blocks - sim->used_blocks - sim->claimed_blocks);
 }
 
 /* Tokens of its answer so far. */
@@ -70,11 +84,15 @@ static void heap_set(struct serving_sim *sim, uint32_t place, uint32_t slot)
   sim->slots[slot].heap_place = place;
 }
 
+static bool is_before(const struct serving_slot *a, const struct serving_slot *b)
+{
+  return a->finish_step != b->finish_step ? a->finish_step < b->finish_step : a->number < b->number;
+}
+
 static void heap_up(struct serving_sim *sim, uint32_t place)
 {
   const uint32_t slot = sim->heap[place];
-  const uint64_t key = sim->slots[slot].finish_step;
-  while (place > 0 && sim->slots[sim->heap[(place - 1) / 2]].finish_step > key) {
+  while (place > 0 && is_before(&sim->slots[slot], &sim->slots[sim->heap[(place - 1) / 2]])) {
     heap_set(sim, place, sim->heap[(place - 1) / 2]);
     place = (place - 1) / 2;
   }
@@ -84,12 +102,10 @@ static void heap_up(struct serving_sim *sim, uint32_t place)
 static void heap_down(struct serving_sim *sim, uint32_t place)
 {
   const uint32_t slot = sim->heap[place];
-  const uint64_t key = sim->slots[slot].finish_step;
   for (uint32_t child = 2 * place + 1; child < sim->decoding; child = 2 * place + 1) {
-    if (child + 1 < sim->decoding &&
-        sim->slots[sim->heap[child + 1]].finish_step < sim->slots[sim->heap[child]].finish_step)
+    if (child + 1 < sim->decoding && is_before(&sim->slots[sim->heap[child + 1]], &sim->slots[sim->heap[child]]))
       child++;
-    if (sim->slots[sim->heap[child]].finish_step >= key)
+    if (is_before(&sim->slots[slot], &sim->slots[sim->heap[child]]))
       break;
     heap_set(sim, place, sim->heap[child]);
     place = child;
@@ -139,16 +155,22 @@ static uint32_t *growth_of(struct serving_sim *sim, uint64_t tokens)
   return &sim->growth[(sim->block_phase + until) % size];
 }
 
-uint32_t serving_admit(struct serving_sim *sim, uint32_t request)
+uint32_t serving_admit(struct serving_sim *sim, uint32_t request, const struct serving_hit *hit)
 {
   const uint32_t slot = sim->free_slots[--sim->free_count];
   const uint32_t need = serving_need_tokens(sim, request);
   struct serving_slot *s = &sim->slots[slot];
-  *s = (struct serving_slot){
-      .request = request, .need_tokens = need, .heap_place = SERVING_NONE, .joined_place = SERVING_NONE};
+  *s = (struct serving_slot){.number = sim->admissions++,
+                             .request = request,
+                             .need_tokens = need,
+                             .heap_place = SERVING_NONE,
+                             .joined_place = SERVING_NONE};
   sim->links[request].slot = slot;
-  sim->used_blocks += serving_admission_blocks(sim, request);
-  s->shared_blocks = serving_hit_blocks(sim, request, sim->cached_blocks);
+  s->shared_blocks = hit->blocks;
+  sim->used_blocks += serving_blocks(sim, held_tokens(sim, request, need)) - hit->blocks;
+  if (sim->cache.kv_blocks != 0)
+    serving_cache_use(sim, s);
+  serving_make_room(sim);
   list_append(sim, slot);
   sim->own_tokens += need - shared_tokens(sim, s);
   sim->remaining_tokens += sim->arrivals[request].output_tokens - sim->outcomes[request].output_tokens;
@@ -178,11 +200,14 @@ void serving_start_decoding(struct serving_sim *sim, uint32_t slot)
 void serving_keep_prefix(struct serving_sim *sim, uint32_t slot)
 {
   struct serving_slot *s = &sim->slots[slot];
-  const uint32_t common = serving_prefix_blocks(sim, s->request);
+  const uint32_t common = prefix_blocks(sim, s->request);
+  if (sim->cache.kv_blocks != 0)
+    serving_cache_keep(sim, s);
   if (common <= sim->cached_blocks)
     return;
   sim->own_tokens -= (uint64_t)(common - sim->cached_blocks) * sim->settings->kv_block_tokens;
   s->shared_blocks += common - sim->cached_blocks;
+  sim->held_blocks += common - sim->cached_blocks;
   sim->cached_blocks = common;
 }
 
@@ -203,6 +228,8 @@ void serving_leave(struct serving_sim *sim, uint32_t slot)
     stop_decoding(sim, s);
   sim->used_blocks -= serving_blocks(sim, held_tokens(sim, s->request, tokens)) - s->shared_blocks;
   sim->own_tokens -= tokens - shared_tokens(sim, s);
+  if (sim->cache.kv_blocks != 0)
+    serving_cache_leave(sim, s);
   list_remove(sim, s);
   sim->free_slots[sim->free_count++] = slot;
   sim->running--;
@@ -279,6 +306,8 @@ void serving_decode_steps(struct serving_sim *sim, uint64_t steps)
 {
   const uint64_t tokens = sim->decoding * steps;
   sim->used_blocks += serving_growth_blocks(sim, steps);
+  sim->claimed_blocks = 0;
+  serving_make_room(sim);
   if (sim->used_blocks > sim->totals->peak_kv_blocks)
     sim->totals->peak_kv_blocks = sim->used_blocks;
   sim->block_phase = (uint32_t)((sim->block_phase + steps) % sim->settings->kv_block_tokens);

@@ -148,6 +148,15 @@ static void end_soon(struct serving_sim *sim, double now_s)
   set_steps(sim, steps != 0 ? steps : 1);
 }
 
+static void add_orphan(struct serving_sim *sim, uint32_t slot)
+{
+  uint32_t place = sim->orphan_count++;
+  for (; place > 0 && sim->slots[sim->orphans[place - 1]].number > sim->slots[slot].number; place--)
+    sim->orphans[place] = sim->orphans[place - 1];
+  sim->orphans[place] = slot;
+  sim->slots[slot].is_orphan = true;
+}
+
 void serving_abandon(struct serving_sim *sim, uint32_t request, double now_s)
 {
   const uint32_t slot = sim->links[request].slot;
@@ -155,8 +164,7 @@ void serving_abandon(struct serving_sim *sim, uint32_t request, double now_s)
     sim->totals->wasted_tokens += sim->outcomes[request].output_tokens;
     serving_queue_remove(sim, request);
   } else {
-    sim->slots[slot].is_orphan = true;
-    sim->orphans[sim->orphan_count++] = slot;
+    add_orphan(sim, slot);
   }
   end_soon(sim, now_s);
 }

@@ -18,6 +18,9 @@ struct serving_link {
 /* What all replicas of a run share: the rows and what becomes of them. */
 struct serving_rows {
   const struct arrival *arrivals;
+  size_t count;
+  const uint32_t *hashes;
+  size_t hash_count;
   struct serving_outcome *outcomes;
   struct serving_link *links;
   struct histogram *itl;
@@ -26,6 +29,7 @@ struct serving_rows {
 /* A running sequence. While it decodes, its tokens follow from the number of decode steps done. */
 struct serving_slot {
   uint64_t finish_step; /* decode step that emits its last token */
+  uint64_t number;      /* of its admission */
   uint32_t request;
   uint32_t need_tokens;   /* that were to be computed when it was admitted */
   bool is_orphan;         /* its client has gone: leaves at the end of the step */
@@ -34,6 +38,26 @@ struct serving_slot {
   uint32_t heap_place;    /* SERVING_NONE while its prompt is computed */
   uint32_t older, newer;  /* order of admission */
   uint32_t shared_blocks; /* of its first tokens, held by the prefix cache */
+};
+
+/* Blocks of prompts that the prefix cache holds, found by their hash. */
+struct serving_cached {
+  uint32_t hash;
+  uint32_t users;        /* sequences that run on it */
+  uint32_t next;         /* of its bucket, or of the free ones */
+  uint32_t older, newer; /* without users: by last use */
+};
+struct serving_cache {
+  struct serving_cached *blocks;
+  uint32_t *buckets;
+  uint32_t mask, free, oldest, newest;
+  uint32_t kv_blocks; /* that one of them takes; 0 = there is no cache by hashes */
+  uint64_t idle;      /* blocks without users */
+};
+
+/* KV blocks of a request's prompt that are in a cache, and those of them that nobody uses. */
+struct serving_hit {
+  uint32_t blocks, idle_blocks;
 };
 
 /* What the next step carries beside the decodes. */
@@ -60,6 +84,7 @@ struct serving_sim {
   const struct arrival *arrivals;
   struct serving_outcome *outcomes;
   struct serving_link *links;
+  const uint32_t *hashes;
   struct serving_totals *totals;
   struct histogram *itl;
 
@@ -86,8 +111,9 @@ struct serving_sim {
   struct serving_slot *slots;
   uint32_t *free_slots;
   uint32_t free_count, running; /* admitted */
+  uint64_t admissions;          /* so far */
   uint32_t oldest, newest;
-  uint32_t *heap; /* decoding slots, earliest finish first */
+  uint32_t *heap; /* decoding slots, earliest finish first, then earliest admission */
   uint32_t decoding;
   uint64_t context_tokens; /* that the next decode step reads */
 
@@ -97,12 +123,14 @@ struct serving_sim {
   uint32_t completed_count;
   uint32_t *ended; /* requests whose last token came out of the step that has just ended */
   uint32_t ended_count;
-  uint32_t *orphans; /* slots */
+  uint32_t *orphans; /* slots, earliest admission first */
   uint32_t orphan_count;
 
   uint64_t pool_blocks, used_blocks;
-  uint64_t claimed_blocks;   /* by the decodes of the step that prompts would ride in */
-  uint32_t cached_blocks;    /* of the shared prefix, in the cache for good */
+  uint64_t claimed_blocks; /* by the decodes of the step that prompts would ride in */
+  uint32_t cached_blocks;  /* of the shared prefix, in the cache for good */
+  struct serving_cache cache;
+  uint64_t held_blocks;      /* of either cache, among those in use */
   uint32_t *growth;          /* sequences that need a block, by the block_phase at which they do */
   uint64_t own_tokens;       /* KV of running sequences outside of the prefix cache */
   uint64_t remaining_tokens; /* of answers of running sequences still to be emitted */
@@ -116,15 +144,16 @@ struct serving_sim {
 /* ---- From outside: what a replica is told and asked ---- */
 
 /* Bytes that serving_sim_init and the links of all rows take of an arena that begins aligned. */
-size_t serving_sim_bytes(const struct serving_settings *settings, size_t requests);
+size_t serving_sim_bytes(const struct serving_settings *settings, size_t requests, size_t hash_count);
 size_t serving_links_bytes(size_t requests);
 size_t serving_rounded_bytes(size_t count, size_t size);
 
-enum err serving_settings_check(const struct serving_settings *settings, size_t requests, struct error *e) MUST_CHECK;
+enum err serving_settings_check(const struct serving_settings *settings, const struct serving_rows *rows,
+                                struct error *e) MUST_CHECK;
 
 /* *out starts at time 0 with nothing to do. Everything given is borrowed; ERR_LIMIT: the arena is exhausted. */
 enum err serving_sim_init(struct serving_sim *out, const struct serving_settings *settings,
-                          const struct serving_cost *cost, const struct serving_rows *rows, size_t requests,
+                          const struct serving_cost *cost, const struct serving_rows *rows,
                           struct serving_totals *totals, struct arena *arena, struct error *e) MUST_CHECK;
 
 /* Whether the replica could ever run the request. */
@@ -156,17 +185,29 @@ static inline uint32_t serving_need_tokens(const struct serving_sim *sim, uint32
   return sim->arrivals[request].input_tokens + sim->outcomes[request].output_tokens;
 }
 
-/* Whole blocks of the shared prefix that a request's prompt has, and how many of them it finds in a cache of so many: never
-   all it needs, the last token is always computed. */
-uint32_t serving_prefix_blocks(const struct serving_sim *sim, uint32_t request);
+/* What a request finds in the caches: never all it needs, the last token is always computed. With a shared prefix of which
+   so many blocks are cached; by hashes. */
+struct serving_hit serving_hit_of(const struct serving_sim *sim, uint32_t request);
 uint32_t serving_hit_blocks(const struct serving_sim *sim, uint32_t request, uint32_t cached_blocks);
+struct serving_hit serving_cache_find(const struct serving_sim *sim, uint32_t request, uint32_t most_tokens);
+
+/* The cache by hashes: its size; a sequence that is admitted, whose prompt is done, that leaves; what fits beside all else. */
+size_t serving_cache_blocks(const struct serving_settings *settings, size_t hash_count);
+size_t serving_cache_buckets(size_t blocks);
+void serving_cache_init(struct serving_cache *cache, const struct serving_settings *settings, size_t blocks);
+void serving_cache_use(struct serving_sim *sim, const struct serving_slot *slot);
+void serving_cache_keep(struct serving_sim *sim, struct serving_slot *slot);
+void serving_cache_leave(struct serving_sim *sim, const struct serving_slot *slot);
+void serving_cache_shrink(struct serving_sim *sim, uint64_t blocks);
 
 uint64_t serving_blocks(const struct serving_sim *sim, uint64_t tokens);
 
-/* Blocks of its own that a request takes when it is admitted. */
-uint64_t serving_admission_blocks(const struct serving_sim *sim, uint32_t request);
+/* Blocks that a request takes when it is admitted: its own and cached ones that nobody uses. */
+uint64_t serving_admission_blocks(const struct serving_sim *sim, uint32_t request, const struct serving_hit *hit);
 
-uint32_t serving_admit(struct serving_sim *sim, uint32_t request);
+uint32_t serving_admit(struct serving_sim *sim, uint32_t request, const struct serving_hit *hit);
+/* Unused blocks of the cache make room for what is in use and claimed. */
+void serving_make_room(struct serving_sim *sim);
 /* Its prompt is computed. */
 void serving_keep_prefix(struct serving_sim *sim, uint32_t slot);
 void serving_start_decoding(struct serving_sim *sim, uint32_t slot);

@@ -3,31 +3,29 @@
 #include "core/serving_int.h"
 
 /* The answers still to come, weighed, beside all that is written: only growing while nothing leaves, as the ratio is ≤ 1. */
-static bool ratio_allows(const struct serving_sim *sim, uint32_t request)
+static bool ratio_allows(const struct serving_sim *sim, uint32_t request, const struct serving_hit *hit)
 {
   const struct serving_settings *settings = sim->settings;
   const uint64_t size = settings->kv_block_tokens;
   const uint32_t left = sim->arrivals[request].output_tokens - sim->outcomes[request].output_tokens;
-  const uint64_t hit = serving_hit_blocks(sim, request, sim->cached_blocks) * size;
-  const uint64_t written = sim->own_tokens + sim->cached_blocks * size + serving_need_tokens(sim, request) - hit;
+  const uint64_t held = sim->held_blocks + hit->idle_blocks - hit->blocks;
+  const uint64_t written = sim->own_tokens + held * size + serving_need_tokens(sim, request);
   return (double)written + settings->kv_ratio * (double)(sim->remaining_tokens + left) <=
          (double)(sim->pool_blocks * size);
 }
 
-static bool memory_allows(const struct serving_sim *sim, uint32_t request)
+static bool memory_allows(const struct serving_sim *sim, uint32_t request, const struct serving_hit *hit)
 {
   const uint64_t free_blocks = sim->pool_blocks - sim->used_blocks - sim->claimed_blocks;
   const uint64_t spare = sim->running != 0 ? sim->settings->kv_watermark_blocks : 0;
-  if (serving_admission_blocks(sim, request) + spare > free_blocks)
+  if (serving_admission_blocks(sim, request, hit) + spare > free_blocks)
     return false;
-  return sim->settings->kv != SERVING_KV_RATIO || sim->running == 0 || ratio_allows(sim, request);
+  return sim->settings->kv != SERVING_KV_RATIO || sim->running == 0 || ratio_allows(sim, request, hit);
 }
 
 /* Tokens of its prompt that a request may compute in this step; 0 = none. A whole prompt above the budget goes alone. */
-static uint32_t chunk_tokens(const struct serving_sim *sim, uint32_t request, uint32_t budget, bool has_prompts)
+static uint32_t chunk_tokens(const struct serving_sim *sim, uint32_t need, uint32_t budget, bool has_prompts)
 {
-  const uint32_t hit = serving_hit_blocks(sim, request, sim->cached_blocks) * sim->settings->kv_block_tokens;
-  const uint32_t need = serving_need_tokens(sim, request) - hit;
   if (need <= budget)
     return need;
   if (!sim->settings->has_whole_prompts)
@@ -74,15 +72,19 @@ static void note_admission(struct serving_sim *sim, uint32_t request, uint32_t c
 static void admit_waiting(struct serving_step *step, struct serving_sim *sim, uint32_t budget)
 {
   for (uint32_t request = serving_waiting_head(sim); request != SERVING_NONE; request = serving_waiting_head(sim)) {
+    struct serving_hit hit;
     uint32_t tokens, slot, cached;
-    if (sim->running == sim->settings->max_batch || budget == 0 || !memory_allows(sim, request))
+    if (sim->running == sim->settings->max_batch || budget == 0)
       return;
-    tokens = chunk_tokens(sim, request, budget, step->prompt_tokens != 0);
+    hit = serving_hit_of(sim, request);
+    if (!memory_allows(sim, request, &hit))
+      return;
+    cached = hit.blocks * sim->settings->kv_block_tokens;
+    tokens = chunk_tokens(sim, serving_need_tokens(sim, request) - cached, budget, step->prompt_tokens != 0);
     if (tokens == 0)
       return;
     serving_queue_remove(sim, request);
-    slot = serving_admit(sim, request);
-    cached = sim->slots[slot].shared_blocks * sim->settings->kv_block_tokens;
+    slot = serving_admit(sim, request, &hit);
     note_admission(sim, request, cached);
     budget -= tokens < budget ? tokens : budget;
     add_chunk(step, sim, slot, cached, tokens);
@@ -116,6 +118,7 @@ static bool is_admitting(struct serving_sim *sim)
 static void make_room(struct serving_step *step, struct serving_sim *sim)
 {
   while (sim->decoding != 0 && serving_growth_blocks(sim, 1) > sim->pool_blocks - sim->used_blocks) {
+    serving_cache_shrink(sim, 0); /* the older ones have taken all there was */
     serving_preempt_newest(sim);
     step->has_preempted = true;
   }
@@ -127,6 +130,7 @@ static void schedule_mixed(struct serving_step *step, struct serving_sim *sim)
   uint32_t budget;
   make_room(step, sim);
   sim->claimed_blocks = serving_growth_blocks(sim, 1);
+  serving_make_room(sim);
   budget = sim->settings->max_batched_tokens - sim->decoding;
   continue_partial(step, sim, &budget);
   if (!step->has_preempted && sim->partial == SERVING_NONE && is_admitting(sim))

@@ -63,13 +63,57 @@ static inline uint32_t reference_min(uint32_t a, uint32_t b)
   return a < b ? a : b;
 }
 
+/* KV blocks that a block of the cache takes. */
+static inline uint32_t reference_cached_size(const struct reference *r)
+{
+  return r->run->settings.hash_block_tokens / r->run->settings.kv_block_tokens;
+}
+
+/* Blocks of the cache with or without users. */
+static inline size_t reference_cached(const struct reference *r, bool has_users)
+{
+  size_t n = 0;
+  for (size_t i = 0; i < r->cache_count; i++)
+    n += (r->cache[i].users != 0) == has_users;
+  return n;
+}
+
+/* What sequences leave free; blocks of the cache without users give way. */
 static inline uint64_t reference_free(const struct reference *r)
 {
-  uint64_t used = r->cached;
+  uint64_t used = r->cached + (uint64_t)reference_cached(r, true) * reference_cached_size(r);
   for (size_t i = 0; i < r->running_count; i++)
     used += r->running[i].blocks - r->running[i].shared;
   ck_assert_msg(used <= r->pool, "%lu of %lu blocks in use", (unsigned long)used, (unsigned long)r->pool);
   return r->pool - used;
+}
+
+static inline void reference_evict(struct reference *r)
+{
+  while (reference_cached(r, false) * reference_cached_size(r) > reference_free(r)) {
+    size_t oldest = r->cache_count;
+    for (size_t i = 0; i < r->cache_count; i++)
+      if (r->cache[i].users == 0 && (oldest == r->cache_count || r->cache[i].left < r->cache[oldest].left))
+        oldest = i;
+    r->cache[oldest] = r->cache[--r->cache_count];
+  }
+}
+
+static inline struct reference_cached *reference_find(struct reference *r, uint32_t row, uint32_t block)
+{
+  const struct arrival *a = &r->run->arrivals[row];
+  for (size_t i = 0; i < r->cache_count; i++)
+    if (r->cache[i].hash == r->run->hashes[a->hash_first + block])
+      return &r->cache[i];
+  return NULL;
+}
+
+/* Whole blocks of a prompt that have a hash. */
+static inline uint32_t reference_hashes(const struct reference *r, uint32_t row)
+{
+  const struct arrival *a = &r->run->arrivals[row];
+  const uint32_t size = r->run->settings.hash_block_tokens;
+  return size == 0 ? 0 : reference_min(a->hash_count, a->input_tokens / size);
 }
 
 static inline bool reference_fits_at_all(const struct reference *r, uint32_t row)
@@ -110,9 +154,20 @@ static inline void reference_look(struct reference *r, double now)
   }
 }
 
+/* It uses no block of the cache any more; the end of a prompt counts as left before its beginning. */
+static inline void reference_release(struct reference *r, const struct reference_sequence *q)
+{
+  for (uint32_t i = r->run->settings.hash_block_tokens == 0 ? 0 : q->shared / reference_cached_size(r); i > 0; i--) {
+    struct reference_cached *cached = reference_find(r, q->row, i - 1);
+    if (--cached->users == 0)
+      cached->left = ++r->leaves;
+  }
+}
+
 static inline void reference_preempt_last(struct reference *r)
 {
   const struct reference_sequence *victim = &r->running[--r->running_count];
+  reference_release(r, victim);
   memmove(r->waiting + 1, r->waiting, r->waiting_count * sizeof *r->waiting);
   r->waiting[0] = victim->row;
   r->waiting_count++;
@@ -138,6 +193,7 @@ static inline bool reference_schedule_decodes(struct reference *r, uint32_t *bud
       if (i >= r->running_count)
         break;
       q->blocks++;
+      reference_evict(r);
     }
     q->has_step = true;
     --*budget;
@@ -181,16 +237,19 @@ static inline size_t reference_decoding(const struct reference *r)
 }
 
 /* SGLang: what is written (places of admitted prompts too) plus a share of what is still to come. */
-static inline bool reference_ratio_allows(const struct reference *r, const struct reference_sequence *next)
+static inline bool reference_ratio_allows(const struct reference *r, const struct reference_sequence *next,
+                                          uint32_t unused_blocks)
 {
   const struct serving_settings *s = &r->run->settings;
   double written = (double)r->cached * s->kv_block_tokens, left = 0;
+  written += (double)(reference_cached(r, true) * s->hash_block_tokens);
   for (size_t i = 0; i <= r->running_count; i++) {
     const struct reference_sequence *q = i < r->running_count ? &r->running[i] : next;
     const uint32_t held = q->computed >= q->need && q->chunk == 0 ? q->computed : q->need;
     written += held - q->shared * s->kv_block_tokens;
     left += r->run->arrivals[q->row].output_tokens - q->emitted;
   }
+  written += (double)unused_blocks * s->kv_block_tokens;
   return written + s->kv_ratio * left <= (double)r->pool * s->kv_block_tokens;
 }
 
@@ -201,19 +260,26 @@ static inline bool reference_admit_one(struct reference *r, uint32_t *budget)
   const struct arrival *a = &r->run->arrivals[row];
   struct reference_sequence q = {
       .row = row, .emitted = r->outcomes[row].output_tokens, .last_token = r->last_token[row]};
-  uint32_t tokens;
+  uint32_t tokens, unused = 0;
   q.need = a->input_tokens + q.emitted;
   q.shared = reference_min(reference_min(a->input_tokens, s->shared_prefix_tokens) / s->kv_block_tokens,
                            (q.need - 1) / s->kv_block_tokens);
   q.shared = reference_min(q.shared, (uint32_t)r->cached);
+  for (uint32_t i = 0; i < reference_hashes(r, row) && (i + 1) * s->hash_block_tokens < q.need; i++) {
+    const struct reference_cached *cached = reference_find(r, row, i);
+    if (cached == NULL)
+      break;
+    q.shared += reference_cached_size(r);
+    unused += cached->users == 0 ? reference_cached_size(r) : 0;
+  }
   q.computed = q.shared * s->kv_block_tokens;
   tokens = s->kv == SERVING_KV_RESERVE ? a->input_tokens + a->output_tokens - 1 : q.need;
   q.blocks = reference_ceil(tokens, s->kv_block_tokens);
   if (r->running_count >= s->max_batch || *budget == 0)
     return false;
-  if (q.blocks - q.shared + (r->running_count != 0 ? s->kv_watermark_blocks : 0) > reference_free(r))
+  if (q.blocks - q.shared + unused + (r->running_count != 0 ? s->kv_watermark_blocks : 0) > reference_free(r))
     return false;
-  if (s->kv == SERVING_KV_RATIO && r->running_count != 0 && !reference_ratio_allows(r, &q))
+  if (s->kv == SERVING_KV_RATIO && r->running_count != 0 && !reference_ratio_allows(r, &q, unused))
     return false;
   q.chunk = q.need - q.computed;
   if (q.chunk > *budget && !s->has_whole_prompts)
@@ -225,7 +291,10 @@ static inline bool reference_admit_one(struct reference *r, uint32_t *budget)
     r->outcomes[row].admitted_s = r->now;
     r->outcomes[row].cached_tokens = q.computed;
   }
+  for (uint32_t i = 0; i < reference_hashes(r, row) && i * s->hash_block_tokens < q.computed; i++)
+    reference_find(r, row, i)->users++;
   r->running[r->running_count++] = q;
+  reference_evict(r);
   memmove(r->waiting, r->waiting + 1, --r->waiting_count * sizeof *r->waiting);
   return true;
 }
@@ -328,6 +397,17 @@ static inline void reference_keep_prefix(struct reference *r, struct reference_s
     q->shared += common - (uint32_t)r->cached;
     r->cached = common;
   }
+  if (s->hash_block_tokens == 0)
+    return;
+  for (uint32_t i = q->shared / reference_cached_size(r); i < reference_hashes(r, q->row); i++) {
+    struct reference_cached *cached = reference_find(r, q->row, i);
+    if (cached == NULL) {
+      cached = &r->cache[r->cache_count++];
+      *cached = (struct reference_cached){.hash = r->run->hashes[r->run->arrivals[q->row].hash_first + i]};
+    }
+    cached->users++;
+    q->shared += reference_cached_size(r);
+  }
 }
 
 static inline void reference_finish_step(struct reference *r)
@@ -349,10 +429,15 @@ static inline void reference_finish_step(struct reference *r)
     else if (q->is_gone && !q->has_step)
       r->wasted_tokens += q->emitted;
   }
+  for (size_t i = 0; i < r->running_count; i++)
+    if (r->running[i].is_gone)
+      reference_release(r, &r->running[i]);
   for (size_t i = 0; i < r->running_count; i++) {
     const struct reference_sequence *q = &r->running[i];
     if (!q->is_gone && r->outcomes[q->row].status != SERVING_COMPLETED)
       r->running[kept++] = *q;
+    else if (!q->is_gone)
+      reference_release(r, q);
   }
   r->running_count = kept;
   r->is_stepping = false;
@@ -362,9 +447,10 @@ static inline void reference_drop_gone(struct reference *r)
 {
   size_t kept = 0;
   for (size_t i = 0; i < r->running_count; i++)
-    if (r->running[i].is_gone)
+    if (r->running[i].is_gone) {
       r->wasted_tokens += r->running[i].emitted;
-    else
+      reference_release(r, &r->running[i]);
+    } else
       r->running[kept++] = r->running[i];
   r->running_count = kept;
 }

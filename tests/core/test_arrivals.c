@@ -131,7 +131,9 @@ END_TEST
 
 START_TEST(test_trace)
 {
-  static const struct arrival trace[] = {{100, 10, 1}, {100.5, 20, 2}, {104, 30, 3}};
+  static const struct arrival trace[] = {{.send_s = 100, .input_tokens = 10, .output_tokens = 1},
+                                         {.send_s = 100.5, .input_tokens = 20, .output_tokens = 2},
+                                         {.send_s = 104, .input_tokens = 30, .output_tokens = 3}};
   struct arrivals plan = {.load = LOAD_TRACE, .trace = trace, .trace_count = 3, .rate_scale = 2};
   draw(rows, 3, &plan, 1);
   ck_assert_double_eq_tol(rows[0].send_s, 0, 1e-15);

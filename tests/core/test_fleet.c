@@ -58,16 +58,34 @@ END_TEST
 
 /* ---- against the step-by-step fleet ---- */
 
-enum { REPLICAS_MOST = 4, SLOWDOWNS = 2 };
+enum { REPLICAS_MOST = 4, SLOWDOWNS = 2, HASHES = 8 * SMALL };
 
 /* A fleet and all that it borrows. */
 struct random_fleet {
   struct arrival rows[SMALL];
+  uint32_t hashes[HASHES];
   struct serving_cost costs[REPLICAS_MOST];
   const struct serving_cost *own[REPLICAS_MOST];
   struct fleet_slowdown slowdowns[SLOWDOWNS];
   struct fleet_run run;
 };
+
+/* Prompts of a few conversations: alike up to some block, then of their own. */
+static void add_hashes(struct random_fleet *f, uint64_t *state)
+{
+  struct serving_settings *settings = &f->run.settings;
+  settings->shared_prefix_tokens = 0;
+  settings->hash_block_tokens = settings->kv_block_tokens * pick(state, 1, 4);
+  f->run.hashes = f->hashes;
+  f->run.hash_count = HASHES;
+  for (uint32_t i = 0; i < SMALL; i++) {
+    const uint32_t conversation = pick(state, 1, 4), alike = pick(state, 0, 8);
+    f->rows[i].hash_first = 8 * i;
+    f->rows[i].hash_count = pick(state, 0, 8);
+    for (uint32_t k = 0; k < 8; k++)
+      f->hashes[8 * i + k] = k < alike ? 10 * conversation + k : 1000 + 10 * i + k;
+  }
+}
 
 static void random_fleet_init(struct random_fleet *f, uint64_t *state)
 {
@@ -100,6 +118,8 @@ static void random_fleet_init(struct random_fleet *f, uint64_t *state)
                                               .ratio = ldexp(pick(state, 2, 12), -2),
                                               .replica = pick(state, 0, 1) != 0 ? 0 : FLEET_ALL_REPLICAS};
   }
+  if (pick(state, 0, 1) != 0)
+    add_hashes(f, state);
   f->run.slowdowns = f->slowdowns;
   f->run.slowdown_count = pick(state, 0, SLOWDOWNS);
 }
@@ -167,6 +187,7 @@ START_TEST(test_equals_step_by_step)
   ck_assert_uint_gt(coverage.retried, 1000);
   ck_assert_uint_gt(coverage.preemptions, 500);
   ck_assert_uint_gt(coverage.wasted_tokens, 10000);
+  ck_assert_uint_gt(coverage.cached_tokens, 100000);
   ck_assert_uint_eq(coverage.completed + coverage.rejected + coverage.shed + coverage.timed_out, 1000 * SMALL);
 }
 END_TEST

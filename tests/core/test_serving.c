@@ -196,6 +196,73 @@ START_TEST(test_shared_prefix)
 }
 END_TEST
 
+/* Hashes of 32 tokens: a prompt of 100 has three whole ones. The second finds all and computes 4 tokens, the third finds what
+   is alike from the start on. */
+START_TEST(test_prefix_by_hashes)
+{
+  static const uint32_t hashes[] = {1, 2, 3, 4, 1, 7, 3};
+  struct small s;
+  small_init(&s, 3);
+  s.run.hashes = hashes;
+  s.run.hash_count = FIXTURE_COUNT(hashes);
+  s.run.settings.hash_block_tokens = 32;
+  s.rows[0].hash_count = s.rows[1].hash_count = 4;
+  s.rows[2].hash_first = 4;
+  s.rows[2].hash_count = 3;
+  s.rows[1].send_s = 1;
+  s.rows[2].send_s = 2;
+  simulate_ok(s.outcomes, &s.totals, &s.run);
+  ck_assert_uint_eq(s.outcomes[0].cached_tokens, 0);
+  ck_assert_uint_eq(s.outcomes[1].cached_tokens, 96);
+  ck_assert_uint_eq(s.outcomes[2].cached_tokens, 32);
+  assert_time(s.outcomes[1].first_s, 1 + 0.020 + 4 * 0.0005);
+  ck_assert_uint_eq(s.totals.prompt_tokens, 100 + 4 + 68);
+}
+END_TEST
+
+/* 96 tokens in three hashed blocks: the last token is computed all the same, so the third block is not used. */
+START_TEST(test_last_token_is_always_computed)
+{
+  static const uint32_t hashes[] = {1, 2, 3};
+  struct small s;
+  small_init(&s, 2);
+  s.run.hashes = hashes;
+  s.run.hash_count = FIXTURE_COUNT(hashes);
+  s.run.settings.hash_block_tokens = 32;
+  for (int i = 0; i < 2; i++) {
+    s.rows[i].input_tokens = 96;
+    s.rows[i].hash_count = 3;
+    s.rows[i].send_s = i;
+  }
+  simulate_ok(s.outcomes, &s.totals, &s.run);
+  ck_assert_uint_eq(s.outcomes[1].cached_tokens, 64);
+}
+END_TEST
+
+/* A pool of 8 blocks of 16: the first leaves 3 × 2 of them in the cache; the second takes 4, so the end of the first one's
+   prompt goes; the third is like the first and finds two thirds. */
+START_TEST(test_unused_prefixes_make_room)
+{
+  static const uint32_t hashes[] = {1, 2, 3, 9};
+  struct small s;
+  small_init(&s, 3);
+  s.run.hashes = hashes;
+  s.run.hash_count = FIXTURE_COUNT(hashes);
+  s.run.settings.hash_block_tokens = 32;
+  s.run.settings.kv_blocks = 8;
+  s.rows[0].hash_count = s.rows[2].hash_count = 3;
+  s.rows[1].input_tokens = 50;
+  s.rows[1].hash_first = 3;
+  s.rows[1].hash_count = 1;
+  s.rows[1].send_s = 1;
+  s.rows[2].send_s = 2;
+  simulate_ok(s.outcomes, &s.totals, &s.run);
+  ck_assert_uint_eq(s.outcomes[1].cached_tokens, 0);
+  ck_assert_uint_eq(s.outcomes[2].cached_tokens, 64);
+  ck_assert_uint_eq(s.totals.peak_kv_blocks, 7);
+}
+END_TEST
+
 /* Two users: each sends the next row when its answer is there. */
 START_TEST(test_closed_loop)
 {
@@ -279,6 +346,15 @@ START_TEST(test_refusals)
   s.run.settings.kv = SERVING_KV_RATIO;
   s.run.settings.kv_ratio = (double)NAN;
   assert_refused(&s, "/serving");
+  small_init(&s, 2);
+  s.run.settings.hash_block_tokens = 40;
+  assert_refused(&s, "/serving/kv_block_tokens");
+  s.run.settings.hash_block_tokens = 32;
+  s.run.settings.shared_prefix_tokens = 1;
+  assert_refused(&s, "/traffic/shared_prefix_tokens");
+  s.run.settings.shared_prefix_tokens = 0;
+  s.rows[1].hash_count = 1;
+  assert_refused(&s, "");
 }
 END_TEST
 
@@ -287,7 +363,11 @@ START_TEST(test_every_arena_too_small_is_refused)
   struct small s;
   unsigned char memory[4096];
   size_t bytes;
+  static const uint32_t hashes[] = {1, 2, 3};
   small_init(&s, 4);
+  s.run.hashes = hashes;
+  s.run.hash_count = FIXTURE_COUNT(hashes);
+  s.run.settings.hash_block_tokens = 32;
   bytes = serving_arena_bytes(&s.run);
   ck_assert_uint_le(bytes, sizeof memory);
   for (size_t capacity = 0; capacity + 2 * alignof(max_align_t) <= bytes; capacity += 8) {
@@ -339,6 +419,9 @@ int main(void)
   tcase_add_test(tcase, test_prompt_as_long_as_the_budget_waits_for_all_decodes);
   tcase_add_test(tcase, test_preemption);
   tcase_add_test(tcase, test_shared_prefix);
+  tcase_add_test(tcase, test_prefix_by_hashes);
+  tcase_add_test(tcase, test_last_token_is_always_computed);
+  tcase_add_test(tcase, test_unused_prefixes_make_room);
   tcase_add_test(tcase, test_closed_loop);
   tcase_add_test(tcase, test_too_long_is_rejected_and_counted);
   tcase_add_test(tcase, test_latencies);
