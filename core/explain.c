@@ -322,7 +322,7 @@ enum err explain(struct explanation *out, const struct fit_request *request,
   notes_init(&notes, arena);
   if ((err = fit_resolve(&out->input, &fixed, &notes, arena, e)) != ERR_OK)
     return err;
-  if ((err = search_best(result, &out->input, request->stop, request->stop_cls, e)) != ERR_OK)
+  if ((err = search_best(result, &out->input, 1, request->stop, request->stop_cls, e)) != ERR_OK)
     return err;
   return take_apart(out, result, arena, e);
 }

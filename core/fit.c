@@ -264,7 +264,7 @@ enum err fit_evaluate(struct scorecard *out, const struct fit_request *request, 
   if ((err = fit_resolve(&input, request, &notes, arena, e)) != ERR_OK)
     return err;
   note_fallbacks(&fallbacks, request->hardware, request->workload, &input.precision);
-  if ((err = search_best(&result, &input, request->stop, request->stop_cls, e)) != ERR_OK)
+  if ((err = search_best(&result, &input, 1, request->stop, request->stop_cls, e)) != ERR_OK)
     return err;
   if ((err = scorecard_fill(out, &result, &input, arena, e)) != ERR_OK ||
       (err = fit_options_report(out, &notes, &result, &input, arena, e)) != ERR_OK)

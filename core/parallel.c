@@ -87,7 +87,7 @@ static const char *tensor_degree_obstacle(char *text, size_t size, const struct 
   return "it is not possible";
 }
 
-static unsigned most_experts(const struct model *model)
+unsigned parallel_experts(const struct model *model)
 {
   unsigned most = 0;
   for (unsigned kind = 0; kind < model->layer_kind_count; kind++)
@@ -100,7 +100,7 @@ static unsigned most_experts(const struct model *model)
 static bool experts_allow(char *why, size_t why_size, const struct model *model, const struct layout *layout)
 {
   const unsigned ranks = layout->tensor_parallel * layout->attention_data_parallel;
-  const unsigned experts = most_experts(model);
+  const unsigned experts = parallel_experts(model);
   if (layout->expert_parallel == 1 && layout->attention_data_parallel == 1)
     return true;
   if (experts == 0)

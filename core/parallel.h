@@ -18,4 +18,7 @@ unsigned parallel_stage_layers(const struct model *model, const struct layout *l
 
 unsigned parallel_gpus(const struct layout *layout); /* of one replica */
 
+/* Routed experts of the layer that has most; 0 in a dense model. */
+unsigned parallel_experts(const struct model *model);
+
 #endif

@@ -1,6 +1,6 @@
-/* The search for the best configuration of one model on one profile: tensor-parallel degrees × replicas, and the fewest
-   pipeline stages where no single one holds the model (expert and attention data parallelism are taken from the sketch).
-   Deterministic: ties go to fewer GPUs to pay, fewer replicas, more headroom. Pure functions; nothing is allocated. */
+/* The search for the best configuration of one model on one profile: layouts (core/layouts.h) × replicas × batch limit, within
+   what the sketch holds. The cheapest request that meets every target; ties go to fewer GPUs to pay, fewer replicas, fewer
+   stages, more headroom, then the plainer layout. Deterministic. Pure functions; nothing is allocated. */
 #ifndef FITD_CORE_SEARCH_H
 #define FITD_CORE_SEARCH_H
 
@@ -43,13 +43,19 @@ struct candidate {
   double usd_per_request; /* NaN without a price */
   double busy_ratio;      /* of the time of all paid GPUs, those that carry nothing included */
   double worst_excess;    /* over decided targets; ≤ 0 = all met */
+  double steering_excess; /* over the latency targets, or the preset's where none are stated */
   bool is_within_quota;
   unsigned wanted_gpus; /* of the fleet that the load and the targets ask for, before the quota */
 };
 
+/* Candidates that the closed form ranks best, one a layout and batch limit: what a simulation is worth. */
+#define SEARCH_FINALISTS 4
+
 struct search_result {
   bool has_candidate; /* some layout holds weights and a request */
   struct candidate best;
+  struct candidate finalists[SEARCH_FINALISTS]; /* best first */
+  size_t finalist_count;
   bool fits;
   /* why nothing was a candidate */
   enum no_fit_reason reason;
@@ -62,9 +68,28 @@ struct search_result {
 /* A gap between tokens of an answer: NaN where answers are one token long. */
 double search_gap_s(const struct search_input *input, double seconds);
 
-/* ERR_CANCELLED when `stop` says so. */
-enum err search_best(struct search_result *out, const struct search_input *input, bool (*stop)(void *cls),
-                     void *stop_cls, struct error *e) MUST_CHECK;
+/* The best and `finalists` - 1 next to it, exactly; 1 is the fastest. ERR_CANCELLED when `stop` says so. */
+enum err search_best(struct search_result *out, const struct search_input *input, size_t finalists,
+                     bool (*stop)(void *cls), void *stop_cls, struct error *e) MUST_CHECK;
+
+/* The candidate as a fleet of so many replicas; its knee is not computed. */
+void search_set_replicas(struct candidate *candidate, const struct search_input *input, unsigned replicas);
+
+/* 0 = the sketch leaves them open. */
+unsigned search_given_replicas(const struct search_input *input);
+
+/* A fit beats a miss, a cheaper fit a dearer one, a nearer miss a farther one. */
+bool search_is_better(const struct candidate *a, const struct candidate *b);
+bool search_fits(const struct candidate *candidate);
+
+/* Knee and margin of the closed form; NaN without latency targets. */
+void search_find_knee(struct candidate *candidate, const struct search_input *input);
+
+/* Limits on latency that steer: the sketch's, or the interactive preset where it has none. */
+const struct workload_targets *search_steering(const struct search_input *input, struct workload_targets *preset);
+
+/* Why the best candidate is no fit. */
+void search_explain_miss(struct search_result *out, const struct search_input *input);
 
 /* Evaluates a fleet of `replicas` like the candidate's at `scale` times the sketch's load; used for the knee. */
 void search_state_at(struct steady_state *out, const struct search_input *input, const struct candidate *candidate,

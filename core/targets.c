@@ -100,15 +100,15 @@ double targets_latency_excess(const struct workload_targets *targets, double ttf
   return fmax(fmax(ttft, itl), excess_of(&targets->e2e_ms, e2e_s));
 }
 
-static bool has_any(const struct percentiles *limit)
+bool targets_has_limit(const struct percentiles *limit)
 {
   return !isnan(limit->p50) || !isnan(limit->p90) || !isnan(limit->p99) || !isnan(limit->mean);
 }
 
 bool targets_have_latency(const struct workload_targets *targets)
 {
-  return has_any(&targets->ttft_ms) || has_any(&targets->itl_ms) || has_any(&targets->tpot_ms) ||
-         has_any(&targets->e2e_ms);
+  return targets_has_limit(&targets->ttft_ms) || targets_has_limit(&targets->itl_ms) ||
+         targets_has_limit(&targets->tpot_ms) || targets_has_limit(&targets->e2e_ms);
 }
 
 struct workload_targets targets_preset(void)

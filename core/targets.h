@@ -24,6 +24,7 @@ double targets_worst_excess(const struct scorecard_target *list, size_t count);
 /* The same over latency limits alone: what the knee and the number of replicas depend on. */
 double targets_latency_excess(const struct workload_targets *targets, double ttft_s, double itl_s, double tpot_s,
                               double e2e_s);
+bool targets_has_limit(const struct percentiles *limit); /* any percentile of it, or the mean */
 bool targets_have_latency(const struct workload_targets *targets);
 
 /* Interactive limits that steer the choice when a sketch states none (TTFT p99 2 s, ITL p99 100 ms). */

@@ -96,6 +96,8 @@ static void pin(struct workload *workload, const struct scorecard_configuration 
 {
   workload->serving.tensor_parallel = configuration->tensor_parallel;
   workload->serving.pipeline_parallel = configuration->pipeline_parallel;
+  workload->serving.expert_parallel = configuration->expert_parallel;
+  workload->serving.attention_data_parallel = configuration->attention_data_parallel;
   workload->serving.replicas = configuration->replicas;
 }
 

@@ -363,7 +363,7 @@ static void run_ok(struct evaluation *evaluation)
 START_TEST(order_is_verdict_then_price)
 {
   struct evaluation evaluation;
-  read_sketch(ALL_PROFILES, ",\"serving\":{\"tensor_parallel\":1,\"replicas\":1}");
+  read_sketch(ALL_PROFILES, ",\"serving\":{\"tensor_parallel\":1,\"pipeline_parallel\":1,\"replicas\":1}");
   run_ok(&evaluation);
   ck_assert_uint_eq(json_array_size(evaluation.scorecards), 3);
   ck_assert_str_eq(json_string_value(at(evaluation.scorecards, "0/profile")), "h100-sxm-80gb");
@@ -397,7 +397,7 @@ START_TEST(nothing_fits_says_why)
 {
   struct evaluation evaluation;
   const char *summary;
-  read_sketch("[\"t4-16gb\"]", ",\"serving\":{\"tensor_parallel\":1,\"replicas\":1}");
+  read_sketch("[\"t4-16gb\"]", ",\"serving\":{\"tensor_parallel\":1,\"pipeline_parallel\":1,\"replicas\":1}");
   run_ok(&evaluation);
   summary = json_string_value(at(evaluation.head, "recommendation/summary"));
   ck_assert(!evaluation.fits);

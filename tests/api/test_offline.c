@@ -41,7 +41,7 @@ static const char *first_pointer(const json_t *problem)
 
 #define BODY(profile, tp)                                                                                              \
   "{\"workload\":\"chat\",\"model\":\"llama-3.1-8b\",\"profiles\":[\"" profile                                         \
-  "\"],\"serving\":{\"tensor_parallel\":" tp ",\"replicas\":1},"                                                       \
+  "\"],\"serving\":{\"tensor_parallel\":" tp ",\"pipeline_parallel\":1,\"replicas\":1},"                               \
   "\"traffic\":{\"input_tokens\":2048,\"output_tokens\":256,\"requests_per_s\":1}}"
 
 START_TEST(a_sound_sketch_is_evaluated)

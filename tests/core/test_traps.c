@@ -289,7 +289,7 @@ static struct scorecard with_users(double users)
 {
   struct workload workload = fixture_workload();
   fixture_close_loop(&workload, users);
-  workload.serving.tensor_parallel = workload.serving.replicas = 1;
+  workload.serving.tensor_parallel = workload.serving.pipeline_parallel = workload.serving.replicas = 1;
   return evaluated(&workload);
 }
 
