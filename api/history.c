@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/card_table.h"
 #include "api/read.h"
 #include "api/write.h"
 
@@ -107,13 +108,8 @@ static enum err scorecard_row(struct store_scorecard *row, const json_t *card, c
   row->core_version = copy(at(card, "core_version", NULL, NULL), &is_failed);
   row->model_revision = (int)json_integer_value(at(card, "model_revision", NULL, NULL));
   row->profile_revision = (int)json_integer_value(at(card, "profile_revision", NULL, NULL));
-  row->gpus = figure(at(card, "configuration", "gpus", NULL));
-  row->per_successful_request_usd = figure(at(card, "cost", "per_successful_request_usd", NULL));
-  row->monthly_usd = figure(at(card, "cost", "monthly_usd", NULL));
-  row->ttft_ms_p50 = figure(at(card, "latency", "ttft_ms", "p50"));
-  row->itl_ms_p50 = figure(at(card, "latency", "itl_ms", "p50"));
-  row->e2e_ms_p50 = figure(at(card, "latency", "e2e_ms", "p50"));
-  row->output_tokens_per_s = figure(at(card, "throughput", "output_tokens_per_s", NULL));
+  for (size_t i = 0; i < STORE_FIGURE_COUNT; i++)
+    *store_scorecard_figure(row, i) = figure(card_at(card, store_figures[i].path));
   row->document = strdup(document);
   if (!is_failed && row->document != NULL)
     return ERR_OK;

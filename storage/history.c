@@ -97,8 +97,7 @@ void history_sql(struct sql_text *sql, enum history_table table, const char *lis
   append_page(sql, "t", page);
 }
 
-/* The first 48 bits of a UUIDv7 are its time in milliseconds: what every id of that time or later sorts behind. */
-static void id_floor(char floor[16], int64_t time_ms)
+void history_id_floor(char floor[16], int64_t time_ms)
 {
   const int64_t latest = ((int64_t)1 << 48) - 1;
   const uint64_t bits = (uint64_t)(time_ms < latest ? time_ms : latest);
@@ -112,11 +111,11 @@ void history_bind(struct query *q, struct history_bounds *bounds, enum history_t
     if (is_wanted(filter, table, i))
       query_bind_text(q, (int)i + 1, filter_value(filter, i));
   if (filter->since_ms > 0) {
-    id_floor(bounds->since, filter->since_ms);
+    history_id_floor(bounds->since, filter->since_ms);
     query_bind_text(q, PARAMETER_SINCE, bounds->since);
   }
   if (filter->until_ms > 0) {
-    id_floor(bounds->until, filter->until_ms);
+    history_id_floor(bounds->until, filter->until_ms);
     query_bind_text(q, PARAMETER_UNTIL, bounds->until);
   }
   if (page->after[0] != '\0')

@@ -1,14 +1,32 @@
 /* Scorecards: the history that everything else reads. The document is the truth; the other columns are what lists are
-   filtered by and what series will be drawn from. */
+   filtered by and what series are drawn from. */
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "storage/store_int.h"
 
+#define FIGURE(column, path, unit) ", t." #column
 static const char columns[] =
     "t.id, t.evaluation, t.ordinal, t.created_at_ms, t.workload, t.model, t.model_revision, t.profile, "
-    "t.profile_revision, t.verdict, t.label, t.stack, t.context_ref, t.sketch_digest, t.core_version, t.gpus, "
-    "t.per_successful_request_usd, t.monthly_usd, t.ttft_ms_p50, t.itl_ms_p50, t.e2e_ms_p50, t.output_tokens_per_s, "
-    "t.document, t.trace_digest";
+    "t.profile_revision, t.verdict, t.label, t.stack, t.context_ref, t.sketch_digest, t.core_version, t.document, "
+    "t.trace_digest"
+#include "storage/figures.def"
+    ;
+#undef FIGURE
+enum { BEFORE_FIGURES = 17 }; /* columns */
+
+/* Members of the figures, in the order of their columns. */
+#define FIGURE(column, path, unit) offsetof(struct store_scorecard, column),
+static const size_t members[STORE_FIGURE_COUNT] = {
+#include "storage/figures.def"
+};
+#undef FIGURE
+
+double *store_scorecard_figure(struct store_scorecard *row, size_t figure)
+{
+  return (double *)(void *)((char *)row + members[figure]);
+}
 
 void store_scorecard_fini(struct store_scorecard *row)
 {
@@ -55,19 +73,21 @@ static void read_row(void *to, struct query *q)
       .context_ref = query_text(q, 12),
       .sketch_digest = query_text(q, 13),
       .core_version = query_text(q, 14),
-      .gpus = query_figure(q, 15),
-      .per_successful_request_usd = query_figure(q, 16),
-      .monthly_usd = query_figure(q, 17),
-      .ttft_ms_p50 = query_figure(q, 18),
-      .itl_ms_p50 = query_figure(q, 19),
-      .e2e_ms_p50 = query_figure(q, 20),
-      .output_tokens_per_s = query_figure(q, 21),
-      .document = query_text(q, 22),
-      .trace_digest = query_text(q, 23),
+      .document = query_text(q, 15),
+      .trace_digest = query_text(q, 16),
   };
+  for (size_t i = 0; i < STORE_FIGURE_COUNT; i++)
+    *store_scorecard_figure(row, i) = query_figure(q, BEFORE_FIGURES + (int)i);
 }
 
 static const struct history_rows history = {HISTORY_SCORECARD, columns, sizeof(struct store_scorecard), read_row};
+
+static double value_of(const struct store_scorecard *row, size_t figure)
+{
+  double value;
+  memcpy(&value, (const char *)row + members[figure], sizeof value);
+  return value;
+}
 
 static void bind_row(struct query *q, const struct store_scorecard *row)
 {
@@ -86,30 +106,29 @@ static void bind_row(struct query *q, const struct store_scorecard *row)
   query_bind_text(q, 13, row->context_ref);
   query_bind_text(q, 14, row->sketch_digest);
   query_bind_text(q, 15, row->core_version);
-  query_bind_figure(q, 16, row->gpus);
-  query_bind_figure(q, 17, row->per_successful_request_usd);
-  query_bind_figure(q, 18, row->monthly_usd);
-  query_bind_figure(q, 19, row->ttft_ms_p50);
-  query_bind_figure(q, 20, row->itl_ms_p50);
-  query_bind_figure(q, 21, row->e2e_ms_p50);
-  query_bind_figure(q, 22, row->output_tokens_per_s);
-  query_bind_text(q, 23, row->document);
+  query_bind_text(q, 16, row->document);
   if (row->trace_digest != NULL && row->trace_digest[0] != '\0') /* NULL without one: it refers to nothing */
-    query_bind_text(q, 24, row->trace_digest);
+    query_bind_text(q, 17, row->trace_digest);
+  for (size_t i = 0; i < STORE_FIGURE_COUNT; i++)
+    query_bind_figure(q, BEFORE_FIGURES + 1 + (int)i, value_of(row, i));
 }
 
 enum err store_scorecard_insert(struct store_tx *tx, const struct store_scorecard *row, struct error *e)
 {
+#define FIGURE(column, path, unit) ", " #column
+  static const char insert[] =
+      "INSERT INTO scorecard (id, evaluation, ordinal, created_at_ms, workload, model, model_revision, profile, "
+      "profile_revision, verdict, label, stack, context_ref, sketch_digest, core_version, document, trace_digest"
+#include "storage/figures.def"
+#undef FIGURE
+#define FIGURE(column, path, unit) ", ?"
+      ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?"
+#include "storage/figures.def"
+      ")";
+#undef FIGURE
   struct query q;
   enum err result;
-  query_begin(
-      &q, tx->connection,
-      "INSERT INTO scorecard (id, evaluation, ordinal, created_at_ms, workload, model, model_revision, profile, "
-      "profile_revision, verdict, label, stack, context_ref, sketch_digest, core_version, gpus, "
-      "per_successful_request_usd, monthly_usd, ttft_ms_p50, itl_ms_p50, e2e_ms_p50, output_tokens_per_s, "
-      "document, trace_digest) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, "
-      "?18, ?19, "
-      "?20, ?21, ?22, ?23, ?24)");
+  query_begin(&q, tx->connection, insert);
   bind_row(&q, row);
   result = query_run(&q, e);
   if (result == ERR_CONFLICT)

@@ -184,8 +184,8 @@ void query_bind_figure(struct query *q, int parameter, double value)
 {
   if (!query_is_fine(q))
     return;
-  keep_failure(q, value >= 0.0 ? sqlite3_bind_double(q->statement, parameter, value)
-                               : sqlite3_bind_null(q->statement, parameter));
+  keep_failure(q, isnan(value) ? sqlite3_bind_null(q->statement, parameter)
+                               : sqlite3_bind_double(q->statement, parameter, value));
 }
 
 bool query_row(struct query *q)

@@ -58,7 +58,7 @@ void query_bind_text(struct query *q, int parameter, const char *text);
 void query_bind_int(struct query *q, int parameter, int64_t value);
 /* Bytes are borrowed until query_end. */
 void query_bind_blob(struct query *q, int parameter, const void *bytes, size_t count);
-/* STORE_FIGURE_ABSENT and anything negative, and NaN, become NULL. */
+/* STORE_FIGURE_ABSENT, which is NaN, becomes NULL. */
 void query_bind_figure(struct query *q, int parameter, double value);
 /* Steps: true on a row. */
 bool query_row(struct query *q);

@@ -11,6 +11,7 @@
 #ifndef FITD_STORAGE_STORE_H
 #define FITD_STORAGE_STORE_H
 
+#include <math.h>
 #include <stdint.h>
 
 #include "core/error.h"
@@ -163,7 +164,7 @@ struct store_evaluation {
 };
 void store_evaluation_fini(struct store_evaluation *row);
 
-#define STORE_FIGURE_ABSENT (-1.0) /* stored as NULL */
+#define STORE_FIGURE_ABSENT ((double)NAN) /* stored as NULL */
 struct store_scorecard {
   char *id; /* UUIDv7 */
   char *evaluation;
@@ -171,11 +172,15 @@ struct store_scorecard {
   int64_t created_at_ms;
   char *workload, *model, *profile, *verdict, *label, *stack, *context_ref, *sketch_digest, *core_version;
   int model_revision, profile_revision;
-  double gpus, per_successful_request_usd, monthly_usd, ttft_ms_p50, itl_ms_p50, e2e_ms_p50, output_tokens_per_s;
+#define FIGURE(column, path, unit) double column;
+#include "storage/figures.def"
+#undef FIGURE
   char *document;     /* the whole scorecard, JSON */
   char *trace_digest; /* of the requests that were replayed; "" or NULL = none */
 };
 void store_scorecard_fini(struct store_scorecard *row);
+/* The member of store_figures[figure]. */
+double *store_scorecard_figure(struct store_scorecard *row, size_t figure);
 
 /* ERR_CONFLICT: stored already; for a scorecard also when its evaluation is not stored, or when a model or profile
    revision above 0 or a trace is not (deleted meanwhile). Revision 0 = given inline. */
@@ -278,6 +283,57 @@ enum err store_decision_list(struct store *store, struct store_decisions *out,
                              struct error *e) MUST_CHECK;
 enum err store_decision_get(struct store *store, struct store_decision *out, const char *id, int64_t as_of_ms,
                             struct error *e) MUST_CHECK;
+
+/* ---- Series: figures over time --------------------------------------------------------------------------------------- */
+struct store_figure {
+  const char *path, *unit; /* "latency.ttft_ms.p99", "ms" */
+};
+#define FIGURE(column, path, unit) STORE_FIGURE_##column,
+enum store_figure_index {
+#include "storage/figures.def"
+  STORE_FIGURE_COUNT
+};
+#undef FIGURE
+extern const struct store_figure store_figures[STORE_FIGURE_COUNT]; /* those with columns, in their order */
+
+enum store_series_by {
+  STORE_BY_PROFILE,
+  STORE_BY_MODEL,
+  STORE_BY_LABEL,
+  STORE_BY_STACK,
+  STORE_BY_CONTEXT,
+  STORE_BY_VERDICT
+};
+/* Predictions are figures of scorecards; what was observed comes from measurements. A path without a column is looked up in
+   every document, which takes its time. */
+struct store_series_query {
+  const char *workload, *profile; /* "" or NULL = all */
+  const char *path;               /* of the figure: names joined by dots */
+  bool is_observed;
+  enum store_series_by by;    /* what else parts the series beside workload and profile */
+  int64_t bucket_ms;          /* > 0 */
+  int64_t offset_ms;          /* where a bucket begins: 0, or some Monday for weeks */
+  int64_t since_ms, until_ms; /* beginnings of buckets: since inclusive, until exclusive */
+  size_t points_max;          /* more are ERR_LIMIT */
+};
+struct store_point {
+  int64_t time_ms; /* where its bucket begins */
+  int64_t count;
+  double mean, least, greatest;
+};
+struct store_series {
+  char *workload, *profile, *by; /* by "" with STORE_BY_PROFILE */
+  struct store_point *points;
+  size_t count;
+};
+struct store_series_list {
+  struct store_series *rows;
+  size_t count;
+};
+void store_series_list_fini(struct store_series_list *list);
+/* By workload, profile, by; points in order of time, buckets without a value left out. */
+enum err store_series_list(struct store *store, struct store_series_list *out, const struct store_series_query *query,
+                           struct error *e) MUST_CHECK;
 
 /* ---- Tokens ------------------------------------------------------------------------------------------------------- */
 struct store_token {

@@ -148,6 +148,9 @@ struct history_bounds {
 void history_bind(struct query *q, struct history_bounds *bounds, enum history_table table,
                   const struct store_history_filter *filter, const struct store_page *page);
 
+/* The first 48 bits of a UUIDv7 are its time in milliseconds: what every id of that time or later sorts behind. */
+void history_id_floor(char floor[16], int64_t time_ms);
+
 /* How the rows of one of the tables are read. */
 struct history_rows {
   enum history_table table;

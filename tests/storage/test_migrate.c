@@ -372,6 +372,29 @@ START_TEST(test_version_3)
 }
 END_TEST
 
+/* Figures that had no column are found in the documents, and the sums of days are those of the rows. */
+START_TEST(test_version_5)
+{
+  struct store_scorecard card;
+  struct store_series_query query = {.path = "latency.tpot_ms.mean", .bucket_ms = 86400000, .until_ms = INT64_MAX};
+  struct store_series_list list;
+  open_fixture("v5.sqlite");
+  check_golden();
+  ck_assert_err(store_scorecard_get(store, &card, "01a22eb3-c1c3-7001-959f-2476e2e718bb", &error), ERR_OK);
+  ck_assert_str_eq(card.label, "after");
+  ck_assert_double_eq_tol(card.monthly_usd, 40179.2, 1e-6);
+  ck_assert_ptr_nonnull(strstr(card.document, scratch_printf("\"tpot_ms\":{\"mean\":%.6g", card.tpot_ms_mean)));
+  ck_assert(isnan(card.itl_ms_p99));
+  store_scorecard_fini(&card);
+  query.points_max = 10;
+  ck_assert_err(store_series_list(store, &list, &query, &error), ERR_OK);
+  ck_assert_uint_eq(list.count, 2);
+  ck_assert_str_eq(list.rows[0].profile, "h100-sxm-80gb");
+  ck_assert_int_eq(list.rows[0].points[0].count, 3);
+  store_series_list_fini(&list);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("storage/migrate");
@@ -392,6 +415,7 @@ int main(void)
   tcase_add_test(files, test_version_1);
   tcase_add_test(files, test_version_2);
   tcase_add_test(files, test_version_3);
+  tcase_add_test(files, test_version_5);
   tcase_add_test(runner, test_upgrade_keeps_a_copy);
   tcase_add_test(runner, test_nothing_pending);
   tcase_add_test(runner, test_failure_keeps_nothing);
