@@ -28,10 +28,15 @@ enum err serving_settings_check(const struct serving_settings *settings, const s
   if (rows->count >= SERVING_NONE || rows->hash_count >= SERVING_NONE)
     return error_set(e, ERR_INVALID, "", "%zu requests with %zu hashes are more than one simulation takes", rows->count,
                      rows->hash_count);
-  if (settings->max_batch == 0 || settings->max_batched_tokens < settings->max_batch)
+  if (settings->max_batch == 0 ||
+      (uint64_t)settings->max_batch * (1 + (uint64_t)settings->draft_tokens) > settings->max_batched_tokens)
     return error_set(e, ERR_INVALID, "/serving/max_batch",
-                     "%u sequences do not share a step of max_batched_tokens %u: expected 1 up to that",
-                     settings->max_batch, settings->max_batched_tokens);
+                     "%u sequences of %u tokens do not share a step of max_batched_tokens %u: expected 1 up to that",
+                     settings->max_batch, 1 + settings->draft_tokens, settings->max_batched_tokens);
+  if (settings->tokens_per_step > 0 &&
+      !(settings->tokens_per_step >= 1 && settings->tokens_per_step <= 1.0 + settings->draft_tokens))
+    return error_set(e, ERR_INVALID, "/serving/speculative", "%g tokens a step of %u drafts; expected 1 to %u",
+                     settings->tokens_per_step, settings->draft_tokens, 1 + settings->draft_tokens);
   if (settings->kv_block_tokens == 0 || settings->recv_interval_steps == 0 || settings->admit_interval_steps == 0)
     return error_set(e, ERR_INVALID, "/serving", "a block of 0 tokens or an interval of 0 steps");
   if (settings->batch_wait_steps != 0 && settings->admit_interval_steps > 1)
@@ -113,6 +118,7 @@ enum err serving_sim_init(struct serving_sim *out, const struct serving_settings
                               .totals = totals,
                               .itl = rows->itl,
                               .pace_ratio = 1,
+                              .tokens_per_step = settings->tokens_per_step > 0 ? settings->tokens_per_step : 1,
                               .pool_blocks = settings->kv_blocks != 0 ? settings->kv_blocks : unlimited,
                               .queue_head = SERVING_NONE,
                               .queue_tail = SERVING_NONE,

@@ -24,9 +24,11 @@ struct serving_settings {
   bool has_whole_prompts; /* a prompt is computed in one step; else cut to the step's token budget */
   bool has_look_ahead;    /* asynchronous scheduling: a step takes what was visible when the one before it began */
   enum serving_kv kv;
-  double kv_ratio;               /* RATIO: share of the answers still to come, 0 … 1 */
-  uint32_t max_batch;            /* sequences at once */
-  uint32_t max_batched_tokens;   /* of one step */
+  double kv_ratio;             /* RATIO: share of the answers still to come, 0 … 1 */
+  uint32_t max_batch;          /* sequences at once */
+  uint32_t max_batched_tokens; /* of one step */
+  double tokens_per_step;      /* that a decode hands out on average, with a draft: ≥ 1 (core/speculative.h); 0 = 1 */
+  uint32_t draft_tokens;       /* a decode takes so many of max_batched_tokens more than one */
   uint32_t recv_interval_steps;  /* the socket is polled every so many decode steps; 1 = each */
   uint32_t admit_interval_steps; /* waiting requests are looked at every so many decode steps; 1 = each */
   uint32_t batch_wait_steps;     /* prompts wait up to so many steps for a fuller one; 0 = not */
@@ -39,7 +41,7 @@ struct serving_settings {
   uint32_t max_context_tokens;   /* longer requests are rejected; 0 = no limit */
 };
 
-/* The policy and limits of a runtime. kv_blocks, the shared prefix and the context limit depend on more: 0 here. */
+/* The policy and limits of a runtime. Drafts, kv_blocks, prefixes and the context limit depend on more: 0 here. */
 void serving_settings_of(struct serving_settings *out, const struct preset *preset);
 
 /* Decode step of B sequences: step_s + sequence_s × B + context_token_s × (context of all of them together). */

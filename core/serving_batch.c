@@ -62,7 +62,14 @@ static uint32_t emitted(const struct serving_sim *sim, const struct serving_slot
 {
   if (slot->heap_place == SERVING_NONE)
     return slot->need_tokens - sim->arrivals[slot->request].input_tokens;
-  return sim->arrivals[slot->request].output_tokens - (uint32_t)(slot->finish_step - sim->decode_step);
+  return sim->arrivals[slot->request].output_tokens -
+         (slot->finish_clock > sim->token_clock ? (uint32_t)(slot->finish_clock - sim->token_clock) : 0);
+}
+
+/* Tokens of its last step beyond its answer: computed, not emitted. */
+static uint64_t surplus(const struct serving_sim *sim, const struct serving_slot *slot)
+{
+  return sim->token_clock > slot->finish_clock ? sim->token_clock - slot->finish_clock : 0;
 }
 
 /* Written so far; a prompt's place is taken at admission. */
@@ -70,7 +77,7 @@ static uint64_t kv_tokens(const struct serving_sim *sim, const struct serving_sl
 {
   if (slot->heap_place == SERVING_NONE)
     return slot->need_tokens;
-  return (uint64_t)sim->arrivals[slot->request].input_tokens + emitted(sim, slot) - 1;
+  return (uint64_t)sim->arrivals[slot->request].input_tokens + emitted(sim, slot) + surplus(sim, slot) - 1;
 }
 
 static uint64_t shared_tokens(const struct serving_sim *sim, const struct serving_slot *slot)
@@ -86,7 +93,7 @@ static void heap_set(struct serving_sim *sim, uint32_t place, uint32_t slot)
 
 static bool is_before(const struct serving_slot *a, const struct serving_slot *b)
 {
-  return a->finish_step != b->finish_step ? a->finish_step < b->finish_step : a->number < b->number;
+  return a->finish_clock != b->finish_clock ? a->finish_clock < b->finish_clock : a->number < b->number;
 }
 
 static void heap_up(struct serving_sim *sim, uint32_t place)
@@ -188,7 +195,7 @@ void serving_start_decoding(struct serving_sim *sim, uint32_t slot)
   struct serving_slot *s = &sim->slots[slot];
   const uint32_t request = s->request;
   const uint32_t tokens = sim->arrivals[request].input_tokens + sim->outcomes[request].output_tokens;
-  s->finish_step = sim->decode_step + sim->arrivals[request].output_tokens - sim->outcomes[request].output_tokens;
+  s->finish_clock = sim->token_clock + sim->arrivals[request].output_tokens - sim->outcomes[request].output_tokens;
   sim->heap[sim->decoding] = slot;
   heap_up(sim, sim->decoding++);
   sim->context_tokens += tokens;
@@ -213,7 +220,9 @@ void serving_keep_prefix(struct serving_sim *sim, uint32_t slot)
 
 static void stop_decoding(struct serving_sim *sim, struct serving_slot *s)
 {
-  const uint64_t tokens = kv_tokens(sim, s);
+  const uint64_t tokens = kv_tokens(sim, s), over = surplus(sim, s);
+  sim->totals->output_tokens -= over;
+  sim->remaining_tokens += over;
   sim->context_tokens -= tokens + 1;
   if (sim->settings->kv != SERVING_KV_RESERVE)
     (*growth_of(sim, tokens))--;
@@ -272,46 +281,79 @@ void serving_drop_orphans(struct serving_sim *sim)
   sim->orphan_count = 0;
 }
 
+uint64_t serving_clock_at(const struct serving_sim *sim, uint64_t step)
+{
+  return (uint64_t)((double)step * sim->tokens_per_step);
+}
+
+uint64_t serving_step_of(const struct serving_sim *sim, uint64_t clock)
+{
+  uint64_t step = (uint64_t)((double)clock / sim->tokens_per_step);
+  while (step > 0 && serving_clock_at(sim, step - 1) >= clock)
+    step--;
+  while (serving_clock_at(sim, step) < clock)
+    step++;
+  return step;
+}
+
+static uint64_t tokens_of(const struct serving_sim *sim, uint64_t steps)
+{
+  return serving_clock_at(sim, sim->decode_step + steps) - sim->token_clock;
+}
+
 uint64_t serving_growth_blocks(const struct serving_sim *sim, uint64_t steps)
 {
   const uint32_t size = sim->settings->kv_block_tokens;
-  const uint32_t rest = (uint32_t)(steps % size);
-  uint64_t blocks;
+  uint64_t tokens, blocks;
+  uint32_t rest;
   if (sim->settings->kv == SERVING_KV_RESERVE)
     return 0;
-  blocks = steps / size * sim->decoding;
+  tokens = tokens_of(sim, steps);
+  rest = (uint32_t)(tokens % size);
+  blocks = tokens / size * sim->decoding;
   for (uint32_t i = 0, phase = sim->block_phase; i < rest; i++, phase = phase + 1 == size ? 0 : phase + 1)
     blocks += sim->growth[phase];
   return blocks;
 }
 
-uint64_t serving_growth_steps(const struct serving_sim *sim, uint64_t steps)
+/* Tokens a sequence, at most `tokens`, that the free blocks allow. */
+static uint64_t growth_tokens(const struct serving_sim *sim, uint64_t tokens)
 {
   const uint32_t size = sim->settings->kv_block_tokens;
   const uint64_t free_blocks = sim->pool_blocks - sim->used_blocks;
-  uint64_t whole, left;
-  if (sim->settings->kv == SERVING_KV_RESERVE || (steps / size + 1) * sim->decoding <= free_blocks)
-    return steps;
-  whole = free_blocks / sim->decoding;
-  left = free_blocks - whole * sim->decoding;
+  uint64_t whole = free_blocks / sim->decoding, left = free_blocks - whole * sim->decoding;
   whole *= size;
-  for (uint32_t phase = sim->block_phase; whole < steps && sim->growth[phase] <= left; whole++) {
+  for (uint32_t phase = sim->block_phase; whole < tokens && sim->growth[phase] <= left; whole++) {
     left -= sim->growth[phase];
     phase = phase + 1 == size ? 0 : phase + 1;
   }
-  return whole < steps ? whole : steps;
+  return whole < tokens ? whole : tokens;
+}
+
+uint64_t serving_growth_steps(const struct serving_sim *sim, uint64_t steps)
+{
+  const uint64_t free_blocks = sim->pool_blocks - sim->used_blocks, tokens = tokens_of(sim, steps);
+  uint64_t allowed;
+  if (sim->settings->kv == SERVING_KV_RESERVE ||
+      (tokens / sim->settings->kv_block_tokens + 1) * sim->decoding <= free_blocks)
+    return steps;
+  allowed = growth_tokens(sim, tokens);
+  if (allowed == tokens)
+    return steps;
+  return serving_step_of(sim, sim->token_clock + allowed + 1) - 1 - sim->decode_step;
 }
 
 void serving_decode_steps(struct serving_sim *sim, uint64_t steps)
 {
-  const uint64_t tokens = sim->decoding * steps;
+  const uint64_t each = tokens_of(sim, steps), tokens = sim->decoding * each;
   sim->used_blocks += serving_growth_blocks(sim, steps);
   sim->claimed_blocks = 0;
   serving_make_room(sim);
   if (sim->used_blocks > sim->totals->peak_kv_blocks)
     sim->totals->peak_kv_blocks = sim->used_blocks;
-  sim->block_phase = (uint32_t)((sim->block_phase + steps) % sim->settings->kv_block_tokens);
+  sim->block_phase = (uint32_t)((sim->block_phase + each) % sim->settings->kv_block_tokens);
   sim->decode_step += steps;
+  sim->token_clock += each;
   sim->context_tokens += tokens;
   sim->own_tokens += tokens;
   sim->remaining_tokens -= tokens;

@@ -62,7 +62,7 @@ static uint64_t alike_steps(const struct serving_sim *sim)
   uint64_t finishing, scheduled;
   if (!sim->step.has_decodes || sim->step.prompt_tokens != 0)
     return 1;
-  finishing = sim->slots[sim->heap[0]].finish_step - sim->decode_step;
+  finishing = serving_step_of(sim, sim->slots[sim->heap[0]].finish_clock) - sim->decode_step;
   scheduled = serving_schedule_steps(&sim->step, sim);
   return serving_growth_steps(sim, scheduled < finishing ? scheduled : finishing);
 }
@@ -79,10 +79,13 @@ static void set_pace(struct serving_sim *sim)
   const struct serving_decode *decode = serving_segment(sim->cost, sim->decoding);
   sim->pace = (struct serving_pace){.first_s = sim->cost->prompt_step_s * sim->pace_ratio};
   if (step->has_decodes) {
+    /* tokens come whole, the mean context that steps read grows evenly */
+    const double uneven = (double)sim->decode_step * sim->tokens_per_step - (double)sim->token_clock;
+    const double context_tokens = (double)sim->context_tokens + sim->decoding * uneven;
     const double first_s =
-        decode->step_s + decode->sequence_s * sim->decoding + decode->context_token_s * (double)sim->context_tokens;
+        decode->step_s + decode->sequence_s * sim->decoding + decode->context_token_s * context_tokens;
     sim->pace.first_s = first_s * sim->pace_ratio;
-    sim->pace.slope_s = decode->context_token_s * sim->decoding * sim->pace_ratio;
+    sim->pace.slope_s = decode->context_token_s * (sim->decoding * sim->tokens_per_step) * sim->pace_ratio;
   }
   sim->prompts_s = 0;
   if (step->prompt_tokens != 0)
@@ -121,9 +124,12 @@ bool serving_is_too_long(const struct serving_sim *sim, uint32_t request)
   const uint64_t tokens = (uint64_t)arrival->input_tokens + arrival->output_tokens;
   const uint64_t kept = settings->shared_prefix_tokens / settings->kv_block_tokens;
   const uint64_t shared = serving_hit_blocks(sim, request, (uint32_t)kept);
+  uint64_t surplus = 0; /* of the last step, beyond the answer */
   if (settings->max_context_tokens != 0 && tokens > settings->max_context_tokens)
     return true;
-  return serving_blocks(sim, tokens - 1) - shared + kept > sim->pool_blocks;
+  if (settings->kv != SERVING_KV_RESERVE)
+    surplus = (uint64_t)ceil(sim->tokens_per_step) - 1;
+  return serving_blocks(sim, tokens - 1 + surplus) - shared + kept > sim->pool_blocks;
 }
 
 void serving_offer(struct serving_sim *sim, uint32_t request, double now_s)
@@ -241,7 +247,7 @@ static void emit(struct serving_sim *sim, double start_s)
     serving_decode_steps(sim, sim->steps);
   }
   serving_drop_orphans(sim);
-  while (has_decodes && sim->decoding != 0 && sim->slots[sim->heap[0]].finish_step <= sim->decode_step)
+  while (has_decodes && sim->decoding != 0 && sim->slots[sim->heap[0]].finish_clock <= sim->token_clock)
     finish(sim, sim->heap[0]);
   for (uint32_t i = 0; i < sim->completed_count; i++)
     complete_prompt(sim, sim->completed[i]);

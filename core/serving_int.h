@@ -26,10 +26,10 @@ struct serving_rows {
   struct histogram *itl;
 };
 
-/* A running sequence. While it decodes, its tokens follow from the number of decode steps done. */
+/* A running sequence. While it decodes, its tokens follow from the token clock of its replica. */
 struct serving_slot {
-  uint64_t finish_step; /* decode step that emits its last token */
-  uint64_t number;      /* of its admission */
+  uint64_t finish_clock; /* that emits its last token */
+  uint64_t number;       /* of its admission */
   uint32_t request;
   uint32_t need_tokens;   /* that were to be computed when it was admitted */
   bool is_orphan;         /* its client has gone: leaves at the end of the step */
@@ -98,7 +98,9 @@ struct serving_sim {
   double prompts_s, end_s;
 
   uint64_t decode_step;             /* done so far */
-  uint32_t block_phase;             /* decode_step mod kv_block_tokens */
+  uint64_t token_clock;             /* tokens that a sequence got that took part in all of them */
+  double tokens_per_step;           /* all sequences get the same in one step, so many on average */
+  uint32_t block_phase;             /* token_clock mod kv_block_tokens */
   uint32_t recv_phase, admit_phase; /* decode steps since the last look, mod their intervals */
   uint32_t waited_steps;            /* of batch_wait_steps */
 
@@ -214,6 +216,10 @@ void serving_start_decoding(struct serving_sim *sim, uint32_t slot);
 void serving_leave(struct serving_sim *sim, uint32_t slot);
 void serving_preempt_newest(struct serving_sim *sim);
 void serving_drop_orphans(struct serving_sim *sim);
+
+/* The token clock after so many decode steps, and the first of them at which it shows that much. */
+uint64_t serving_clock_at(const struct serving_sim *sim, uint64_t step);
+uint64_t serving_step_of(const struct serving_sim *sim, uint64_t clock);
 
 /* Blocks that the decodes of the next `steps` take. */
 uint64_t serving_growth_blocks(const struct serving_sim *sim, uint64_t steps);

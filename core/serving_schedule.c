@@ -91,12 +91,18 @@ static void admit_waiting(struct serving_step *step, struct serving_sim *sim, ui
   }
 }
 
+/* Of a step's budget. */
+static uint32_t decode_tokens(const struct serving_sim *sim)
+{
+  return sim->decoding * (1 + sim->settings->draft_tokens);
+}
+
 /* TensorRT-LLM's batch wait: while something decodes, prompts wait for company. */
 static bool has_few_prompts(const struct serving_sim *sim)
 {
   const struct serving_settings *settings = sim->settings;
   return settings->batch_wait_steps != 0 && sim->decoding != 0 &&
-         (double)(sim->decoding + sim->waiting_tokens) < settings->batch_wait_ratio * settings->max_batched_tokens;
+         (double)(decode_tokens(sim) + sim->waiting_tokens) < settings->batch_wait_ratio * settings->max_batched_tokens;
 }
 
 static bool is_held(const struct serving_sim *sim)
@@ -131,7 +137,7 @@ static void schedule_mixed(struct serving_step *step, struct serving_sim *sim)
   make_room(step, sim);
   sim->claimed_blocks = serving_growth_blocks(sim, 1);
   serving_make_room(sim);
-  budget = sim->settings->max_batched_tokens - sim->decoding;
+  budget = sim->settings->max_batched_tokens - decode_tokens(sim);
   continue_partial(step, sim, &budget);
   if (!step->has_preempted && sim->partial == SERVING_NONE && is_admitting(sim))
     admit_waiting(step, sim, budget);

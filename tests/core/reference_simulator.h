@@ -49,7 +49,7 @@ struct reference {
   double *last_token;
   struct histogram *gaps;
   double running_sequence_s, decode_sequence_s, busy_s;
-  uint64_t steps, prompt_tokens, prompt_steps, output_tokens, wasted_tokens, preemptions;
+  uint64_t steps, decode_steps, prompt_tokens, prompt_steps, output_tokens, wasted_tokens, preemptions;
   size_t in_system;
 };
 
@@ -116,16 +116,24 @@ static inline uint32_t reference_hashes(const struct reference *r, uint32_t row)
   return size == 0 ? 0 : reference_min(a->hash_count, a->input_tokens / size);
 }
 
+static inline double reference_tokens_per_step(const struct reference *r)
+{
+  return r->run->settings.tokens_per_step > 0 ? r->run->settings.tokens_per_step : 1;
+}
+
 static inline bool reference_fits_at_all(const struct reference *r, uint32_t row)
 {
   const struct serving_settings *s = &r->run->settings;
   const struct arrival *a = &r->run->arrivals[row];
   const uint32_t prefix = s->shared_prefix_tokens / s->kv_block_tokens;
+  uint32_t surplus = 0; /* what the last step may write beyond the answer */
   uint32_t own = reference_min(a->input_tokens, s->shared_prefix_tokens) / s->kv_block_tokens;
   own = reference_min(own, (a->input_tokens - 1) / s->kv_block_tokens);
   if (s->max_context_tokens != 0 && a->input_tokens + a->output_tokens > s->max_context_tokens)
     return false;
-  return reference_ceil(a->input_tokens + a->output_tokens - 1, s->kv_block_tokens) + prefix - own <= r->pool;
+  if (s->kv != SERVING_KV_RESERVE)
+    surplus = (uint32_t)ceil(reference_tokens_per_step(r)) - 1;
+  return reference_ceil(a->input_tokens + a->output_tokens - 1 + surplus, s->kv_block_tokens) + prefix - own <= r->pool;
 }
 
 static inline void reference_receive(struct reference *r, uint32_t row, double when)
@@ -176,6 +184,13 @@ static inline void reference_preempt_last(struct reference *r)
   r->preemptions++;
 }
 
+/* Tokens that all sequences get in the next decode step. */
+static inline uint32_t reference_step_tokens(const struct reference *r)
+{
+  const double rate = reference_tokens_per_step(r), steps = (double)r->decode_steps;
+  return (uint32_t)(floor((steps + 1) * rate) - floor(steps * rate));
+}
+
 /* A decode writes its last token: the KV of computed tokens plus one. */
 static inline bool reference_schedule_decodes(struct reference *r, uint32_t *budget)
 {
@@ -185,18 +200,18 @@ static inline bool reference_schedule_decodes(struct reference *r, uint32_t *bud
     struct reference_sequence *q = &r->running[i];
     if (q->computed < q->need)
       continue;
-    if (s->kv != SERVING_KV_RESERVE && q->computed + 1 > q->blocks * s->kv_block_tokens) {
+    while (s->kv != SERVING_KV_RESERVE && q->computed + reference_step_tokens(r) > q->blocks * s->kv_block_tokens) {
       while (reference_free(r) == 0 && i < r->running_count) {
         reference_preempt_last(r);
         has_preempted = true;
       }
       if (i >= r->running_count)
-        break;
+        return true;
       q->blocks++;
       reference_evict(r);
     }
     q->has_step = true;
-    --*budget;
+    *budget -= 1 + s->draft_tokens;
   }
   return has_preempted;
 }
@@ -303,7 +318,7 @@ static inline void reference_admit(struct reference *r, uint32_t budget)
 {
   const struct serving_settings *s = &r->run->settings;
   const size_t decoding = reference_decoding(r);
-  double together = (double)decoding;
+  double together = (double)(decoding * (1 + s->draft_tokens));
   if (r->waiting_count == 0 || reference_has_partial(r))
     return;
   if (r->running_count != 0 && r->since_admit % s->admit_interval_steps != 0)
@@ -342,11 +357,12 @@ static inline void reference_schedule(struct reference *r)
 static inline double reference_step_s(const struct reference *r)
 {
   const struct serving_cost *c = r->cost;
+  const double tokens = (double)r->decode_steps * reference_tokens_per_step(r), uneven = tokens - floor(tokens);
   double batch = 0, context = 0, seconds = c->prompt_step_s, prompts = c->prompt_fixed_s;
   for (size_t i = 0; i < r->running_count; i++)
     if (r->running[i].has_step) {
       batch += 1;
-      context += r->running[i].computed + 1;
+      context += r->running[i].computed + 1 + uneven;
     }
   if (batch > 0) {
     int segment = 0;
@@ -364,12 +380,13 @@ static inline double reference_step_s(const struct reference *r)
   return prompts > 0 ? seconds + prompts : seconds;
 }
 
-static inline void reference_emit(struct reference *r, struct reference_sequence *q)
+static inline void reference_emit(struct reference *r, struct reference_sequence *q, uint32_t most)
 {
   struct serving_outcome *o = &r->outcomes[q->row];
   const bool is_first = q->emitted == 0;
-  r->output_tokens++;
-  q->emitted++;
+  const uint32_t tokens = reference_min(most, r->run->arrivals[q->row].output_tokens - q->emitted);
+  r->output_tokens += tokens;
+  q->emitted += tokens;
   if (!is_first && (q->has_step || !q->is_gone))
     histogram_add(r->gaps, r->now - q->last_token, 1);
   if (q->is_gone) {
@@ -410,14 +427,25 @@ static inline void reference_keep_prefix(struct reference *r, struct reference_s
   }
 }
 
+/* Sequences that get a token in this step. */
+static inline size_t reference_steps(const struct reference *r)
+{
+  size_t decodes = 0;
+  for (size_t i = 0; i < r->running_count; i++)
+    decodes += r->running[i].has_step;
+  return decodes;
+}
+
 static inline void reference_finish_step(struct reference *r)
 {
+  const uint32_t tokens = reference_step_tokens(r);
+  const bool has_decodes = reference_steps(r) != 0;
   size_t kept = 0;
   for (size_t i = 0; i < r->running_count; i++)
     if (r->running[i].has_step) {
-      r->running[i].computed++;
-      r->running[i].need++;
-      reference_emit(r, &r->running[i]);
+      r->running[i].computed += tokens;
+      r->running[i].need += tokens;
+      reference_emit(r, &r->running[i], tokens);
     }
   for (size_t i = 0; i < r->running_count; i++) {
     struct reference_sequence *q = &r->running[i];
@@ -425,7 +453,7 @@ static inline void reference_finish_step(struct reference *r)
     if (q->chunk != 0 && q->computed == q->need && !q->is_gone)
       reference_keep_prefix(r, q);
     if (q->chunk != 0 && q->computed == q->need)
-      reference_emit(r, q);
+      reference_emit(r, q, 1);
     else if (q->is_gone && !q->has_step)
       r->wasted_tokens += q->emitted;
   }
@@ -440,6 +468,7 @@ static inline void reference_finish_step(struct reference *r)
       reference_release(r, q);
   }
   r->running_count = kept;
+  r->decode_steps += has_decodes;
   r->is_stepping = false;
 }
 
@@ -464,15 +493,6 @@ static inline double reference_slowness(const struct reference *r, double now)
       ratio *= s->ratio;
   }
   return ratio;
-}
-
-/* Sequences that get a token in this step. */
-static inline size_t reference_steps(const struct reference *r)
-{
-  size_t decodes = 0;
-  for (size_t i = 0; i < r->running_count; i++)
-    decodes += r->running[i].has_step;
-  return decodes;
 }
 
 /* The step that begins now, if there is anything to do. */

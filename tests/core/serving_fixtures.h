@@ -91,7 +91,11 @@ static inline struct serving_settings serving_random_settings(uint64_t *state)
   s.kv = (enum serving_kv)pick(state, 0, 2);
   s.kv_ratio = ldexp(pick(state, 0, 8), -3);
   s.max_batch = is_large ? pick(state, 13, 40) : pick(state, 1, 12);
-  s.max_batched_tokens = s.max_batch + pick(state, 0, 200);
+  if (pick(state, 0, 2) == 0) {
+    s.draft_tokens = pick(state, 0, 5);
+    s.tokens_per_step = 1 + ldexp(pick(state, 0, 8 * s.draft_tokens), -3);
+  }
+  s.max_batched_tokens = s.max_batch * (1 + s.draft_tokens) + pick(state, 0, 200);
   s.kv_block_tokens = 1 + pick(state, 0, 1) * pick(state, 0, 15);
   s.recv_interval_steps = pick(state, 0, 2) == 0 ? pick(state, 2, 12) : 1;
   if (pick(state, 0, 3) == 0)

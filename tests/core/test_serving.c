@@ -196,6 +196,39 @@ START_TEST(test_shared_prefix)
 }
 END_TEST
 
+static void assert_refused(const struct small *s, const char *pointer)
+{
+  struct serving_outcome outcomes[4];
+  struct serving_totals totals;
+  struct error e;
+  ck_assert_int_eq(simulate(outcomes, &totals, &s->run, &e), ERR_INVALID);
+  ck_assert_str_eq(e.pointer, pointer);
+}
+
+/* 1.75 tokens a step: after one to four steps 1, 3, 5 and 7 of the seven that follow the first. Two decodes with four
+   drafts each take 10 tokens of a step's budget. */
+START_TEST(test_speculative)
+{
+  struct small s;
+  small_init(&s, 2);
+  s.rows[0].output_tokens = 8;
+  s.rows[1].output_tokens = 7;
+  s.run.settings.draft_tokens = 4;
+  s.run.settings.tokens_per_step = 1.75;
+  simulate_ok(s.outcomes, &s.totals, &s.run);
+  assert_time(s.outcomes[0].first_s, 0.120);
+  assert_time(s.outcomes[0].finish_s, 0.120 + 4 * 0.012);
+  assert_time(s.outcomes[1].finish_s, 0.120 + 4 * 0.012);
+  ck_assert_uint_eq(s.totals.output_tokens, 15);
+  s.run.settings.max_batch = 2;
+  s.run.settings.max_batched_tokens = 9;
+  assert_refused(&s, "/serving/max_batch");
+  s.run.settings.max_batched_tokens = 12;
+  s.run.settings.tokens_per_step = 5.5;
+  assert_refused(&s, "/serving/speculative");
+}
+END_TEST
+
 /* Hashes of 32 tokens: a prompt of 100 has three whole ones. The second finds all and computes 4 tokens, the third finds what
    is alike from the start on. */
 START_TEST(test_prefix_by_hashes)
@@ -293,15 +326,6 @@ START_TEST(test_too_long_is_rejected_and_counted)
   ck_assert_uint_eq(s.totals.completed, 2);
 }
 END_TEST
-
-static void assert_refused(const struct small *s, const char *pointer)
-{
-  struct serving_outcome outcomes[4];
-  struct serving_totals totals;
-  struct error e;
-  ck_assert_int_eq(simulate(outcomes, &totals, &s->run, &e), ERR_INVALID);
-  ck_assert_str_eq(e.pointer, pointer);
-}
 
 /* Rows 1 … 2 of three; of one token the time per further token is not defined. */
 START_TEST(test_latencies)
@@ -419,6 +443,7 @@ int main(void)
   tcase_add_test(tcase, test_prompt_as_long_as_the_budget_waits_for_all_decodes);
   tcase_add_test(tcase, test_preemption);
   tcase_add_test(tcase, test_shared_prefix);
+  tcase_add_test(tcase, test_speculative);
   tcase_add_test(tcase, test_prefix_by_hashes);
   tcase_add_test(tcase, test_last_token_is_always_computed);
   tcase_add_test(tcase, test_unused_prefixes_make_room);
