@@ -11,6 +11,7 @@
 #include "api/call.h"
 #include "api/catalogue.h"
 #include "api/idempotency.h"
+#include "api/live.h"
 #include "api/problem.h"
 #include "api/read.h"
 #include "api/router.h"
@@ -22,6 +23,7 @@ struct api {
   unsigned magic;
   struct api_deps deps;
   struct catalogue *catalogue;
+  struct live *live;
   int64_t opened_at_ms;
 };
 
@@ -56,7 +58,10 @@ enum err api_open(struct api **out, const struct api_deps *deps, struct error *e
   code = catalogue_seed_store(deps->store, api->opened_at_ms, e);
   if (code == ERR_OK)
     code = catalogue_open(&api->catalogue, deps->store, e);
+  if (code == ERR_OK)
+    code = live_open(&api->live, e);
   if (code != ERR_OK) {
+    catalogue_close(api->catalogue);
     free(api);
     return code;
   }
@@ -69,9 +74,25 @@ void api_close(struct api *api)
   if (api == NULL)
     return;
   assert(api->magic == API_MAGIC);
+  live_close(api->live);
   catalogue_close(api->catalogue);
   api->magic = 0;
   free(api);
+}
+
+struct live *live_of(const struct api *api)
+{
+  return api->live;
+}
+
+struct store *live_store(const struct api *api)
+{
+  return api->deps.store;
+}
+
+int64_t live_now_ms(const struct api *api)
+{
+  return api->deps.now_ms(api->deps.cls);
 }
 
 struct store *call_store(const struct api_call *call)

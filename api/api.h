@@ -60,6 +60,9 @@ struct api_deps {
   void (*log)(void *cls, const char *sentence); /* details of internal errors; may be NULL */
   /* "" when ready, else which check failed. */
   void (*not_ready_reason)(void *cls, char *reason, size_t size);
+  /* May an address be scraped? ERR_INVALID with a sentence when it resolves to none, or to one outside scrape_allow. NULL:
+     every one may. */
+  enum err (*check_target)(void *cls, const char *host, const char *port, struct error *e);
   void *cls;
   size_t arena_bytes; /* memory one evaluation may use */
 };

@@ -75,6 +75,13 @@ api_handler decisions_get;
 api_handler decisions_post;
 api_handler decisions_revert_post;
 
+/* nodes_api.c */
+api_handler nodes_list;
+api_handler nodes_get;
+api_handler nodes_put;
+api_handler nodes_delete;
+api_handler nodes_gpu_series_get;
+
 /* tokens_api.c */
 api_handler tokens_list;
 api_handler tokens_post;

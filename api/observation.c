@@ -15,3 +15,6 @@ const char *const engine_histogram_names[ENGINE_HISTOGRAMS] = {"ttft_ms",  "itl_
 
 const char *const throttle_names[9] = {"gpu_idle",   "clocks_setting", "power_cap",      "hw_slowdown",   "sync_boost",
                                        "sw_thermal", "hw_thermal",     "hw_power_brake", "display_clocks"};
+
+const char *const observation_exporters[] = {"auto", "dcgm",   "nvidia_gpu", "mindprince", "amd",    "intel",  "node",
+                                             "vllm", "sglang", "tgi",        "triton",     "trtllm", "dynamo", NULL};

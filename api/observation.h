@@ -82,4 +82,44 @@ struct observation {
   uint64_t sample_count, recognised_count, skipped_count, out_of_range_count;
 };
 
+/* ---- What the scraper and the api say to each other ---- */
+struct api;
+
+/* "auto", "dcgm", …: what a node's `exporter` may be, NULL at the end. */
+extern const char *const observation_exporters[];
+
+/* A node as the scraper needs it, with the secrets that no answer has. "" = none. */
+struct api_target {
+  char name[65], url[512];
+  int exporter; /* of observation_exporters */
+  unsigned interval_ms, timeout_ms;
+  char bearer_token[1025], username[129], password[257];
+  char ca_file[257], server_name[257];
+};
+struct api_targets {
+  struct api_target *rows;
+  size_t count;
+};
+/* Changes whenever the targets may have. */
+uint64_t api_targets_version(const struct api *api);
+enum err api_targets_load(struct api_targets *out, struct api *api, struct error *e) MUST_CHECK;
+void api_targets_fini(struct api_targets *targets); /* overwrites the secrets */
+
+struct api_scrape {
+  const char *node;
+  int64_t at_ms; /* Unix time when it was over */
+  unsigned duration_ms;
+  const struct observation *observation; /* NULL: it failed */
+  const char *failure;                   /* one sentence without anything from the page */
+};
+/* What comes in for nodes that are gone is dropped. */
+void api_observe(struct api *api, const struct api_scrape *scrape);
+
+struct api_retention {
+  unsigned minutes_days, hours_days; /* how long roll-ups of a minute and of an hour are kept */
+};
+/* Stores the steps that are over by now; once an hour also rolls them up and deletes what is past its time. Waits for the
+   store. */
+enum err api_store_observed(struct api *api, const struct api_retention *retention, struct error *e) MUST_CHECK;
+
 #endif

@@ -20,6 +20,8 @@ static const char *const as_of_keys[] = {"as_of", NULL};
 static const char *const decision_keys[] = {"workload", "knob", "status", "as_of", "since",
                                             "until",    PAGED,  "order",  NULL};
 
+static const char *const gpu_series_keys[] = {"metric", "since", "until", "step", NULL};
+
 #define WRITES (ROUTE_WORKER | ROUTE_BODY)
 #define EVALUATES (WRITES | ROUTE_COMPUTES)
 
@@ -94,6 +96,16 @@ const struct route api_routes[] = {
      "One decision with its status and its outcome.", as_of_keys},
     {"POST", "/v1/decisions/{id}/revert", decisions_revert_post, SCOPE_REVIEW, WRITES | ROUTE_IDEMPOTENT_KEY,
      "Take a decision back with a new one that supersedes it.", NULL},
+    {"GET", "/v1/nodes", nodes_list, SCOPE_READ, ROUTE_WORKER, "Nodes whose exporters are scraped, and how that goes.",
+     page_keys},
+    {"GET", "/v1/nodes/{name}", nodes_get, SCOPE_READ, ROUTE_WORKER,
+     "One node: its health, and the state of its GPUs and engines.", NULL},
+    {"PUT", "/v1/nodes/{name}", nodes_put, SCOPE_ADMIN, WRITES,
+     "Create or replace a node to scrape; its secrets are never shown.", NULL},
+    {"DELETE", "/v1/nodes/{name}", nodes_delete, SCOPE_ADMIN, ROUTE_WORKER, "Delete a node with what was seen there.",
+     NULL},
+    {"GET", "/v1/nodes/{name}/gpus/{gpu}/series", nodes_gpu_series_get, SCOPE_READ, ROUTE_WORKER,
+     "What was seen of a GPU over time, by minutes or hours.", gpu_series_keys},
     {"GET", "/v1/tokens", tokens_list, SCOPE_ADMIN, ROUTE_WORKER, "Tokens, newest first; their secrets are not kept.",
      page_keys},
     {"POST", "/v1/tokens", tokens_post, SCOPE_ADMIN, WRITES,

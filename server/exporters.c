@@ -12,7 +12,7 @@
 #define SLOTS 1024 /* a power of two, several times the names */
 
 enum exporter {
-#define EXPORTER(id, word, identity) EXPORTER_##id,
+#define EXPORTER(id, identity) EXPORTER_##id,
 #define GPU(...)
 #define ENGINE(...)
 #define HISTOGRAM(...)
@@ -22,12 +22,7 @@ enum exporter {
   EXPORTERS
 };
 
-#define EXPORTER(id, word, identity) word,
-const char *const exporter_words[] = {"auto",
-#include "server/exporters.def"
-                                      NULL};
-#undef EXPORTER
-#define EXPORTER(id, word, identity) identity,
+#define EXPORTER(id, identity) identity,
 static const char *const identities[EXPORTERS] = {
 #include "server/exporters.def"
 };
@@ -151,7 +146,7 @@ struct device {
 
 struct reading {
   const struct exporters *exporters;
-  int only; /* index into exporter_words; 0 = all */
+  int only; /* index into observation_exporters; 0 = all */
   struct observation observation;
   struct device *devices; /* beside observation.gpus */
   size_t capacity, last_device;
@@ -521,8 +516,8 @@ static void name_exporters(struct reading *reading)
   const size_t size = sizeof reading->observation.exporters;
   size_t used = 0;
   for (size_t i = 0; i < EXPORTERS; i++)
-    if (reading->is_seen[i] && used + strlen(exporter_words[i + 1]) + 2 < size)
-      used += (size_t)snprintf(to + used, size - used, "%s%s", used > 0 ? "," : "", exporter_words[i + 1]);
+    if (reading->is_seen[i] && used + strlen(observation_exporters[i + 1]) + 2 < size)
+      used += (size_t)snprintf(to + used, size - used, "%s%s", used > 0 ? "," : "", observation_exporters[i + 1]);
 }
 
 enum err reading_finish(const struct observation **out, struct reading *reading, struct error *e)

@@ -9,15 +9,12 @@
 
 #define EXPORTER_GPUS_MAX 256 /* of one page: 8 cards in 8 parts and some */
 
-/* "auto", "dcgm", …: the words of a node's `exporter`, NULL at the end. */
-extern const char *const exporter_words[];
-
 struct exporters; /* the table, indexed */
 enum err exporters_open(struct exporters **out, struct error *e) MUST_CHECK;
 void exporters_close(struct exporters *exporters);
 
 struct reading;
-/* exporter: index into exporter_words; of others than auto only the metrics of that one count. */
+/* exporter: index into observation_exporters; of others than auto only the metrics of that one count. */
 enum err reading_new(struct reading **out, const struct exporters *exporters, int exporter, struct error *e) MUST_CHECK;
 void reading_free(struct reading *reading);
 /* Where a parser's samples and left out lines go. */

@@ -29,7 +29,7 @@ static void teardown(void)
 static int word_of(const char *exporter)
 {
   int at = 0;
-  while (strcmp(exporter_words[at], exporter) != 0)
+  while (strcmp(observation_exporters[at], exporter) != 0)
     at++;
   return at;
 }
