@@ -132,8 +132,8 @@ struct experts_time experts_time(const struct op *op, const struct hardware *har
   memory_s =
       (op->weight_bytes + row->activation_factor * op->activation_bytes) / (bandwidth_bytes_s * row->memory_efficiency);
   time.floor_s = row->t0_us * US;
-  time.work_s = 8 * row->per_expert_us * US * op->experts_hit / compute_units +
-                pow(pow(compute_s, row->p) + pow(memory_s, row->p), 1 / row->p);
+  time.dispatch_s = 8 * row->per_expert_us * US * op->experts_hit / compute_units;
+  time.p = row->p;
   time.compute_s = compute_s;
   time.memory_s = memory_s;
   return time;

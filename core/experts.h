@@ -6,8 +6,9 @@
 #include "core/operators.h"
 
 struct experts_time {
-  double work_s, floor_s;
-  double compute_s, memory_s; /* legs of the work */
+  double floor_s;
+  double compute_s, memory_s, p; /* legs of the work and the norm that joins them */
+  double dispatch_s;             /* of each expert that has work, beside both */
 };
 
 struct experts_time experts_time(const struct op *op, const struct hardware *hardware, bool has_static_scales,

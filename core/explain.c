@@ -39,9 +39,9 @@ static double leg_s(const struct breakdown *b, const struct op *op, bool has_flo
 static bool is_same(const struct explain_operator *row, const struct op *op, unsigned kind)
 {
   return row->layer_kind == kind && row->op.form == op->form && row->op.bound == op->bound &&
-         row->op.precision == op->precision && row->op.devices == op->devices &&
-         fabs(row->op.inputs - op->inputs) <= 0 && fabs(row->op.outputs - op->outputs) <= 0 &&
-         strcmp(row->op.name, op->name) == 0;
+         row->op.is_at_datasheet == op->is_at_datasheet && row->op.precision == op->precision &&
+         row->op.devices == op->devices && fabs(row->op.inputs - op->inputs) <= 0 &&
+         fabs(row->op.outputs - op->outputs) <= 0 && strcmp(row->op.name, op->name) == 0;
 }
 
 /* What differs between executions starts at nothing and is summed; the rest is the operator's own. */
@@ -102,7 +102,7 @@ static void add_operators(struct breakdown *b, struct op *ops, size_t n, unsigne
   struct explain_phase *phase = b->phase;
   for (size_t i = 0; i < n; i++) {
     struct explain_operator *row = NULL;
-    timing_apply(&ops[i], &b->engine->device);
+    step_operator(&ops[i], b->engine);
     for (size_t k = 0; k < phase->operator_count && row == NULL; k++)
       if (is_same(&phase->operators[k], &ops[i], kind))
         row = &phase->operators[k];

@@ -77,6 +77,13 @@ static void put_clock(char to[EXPLAIN_FORMULA_SIZE], const struct op *op)
                    1 - op->capped_s / op->work_s);
 }
 
+static void put_datasheet(char to[EXPLAIN_FORMULA_SIZE], const struct op *op)
+{
+  const size_t used = strlen(to);
+  if (op->is_at_datasheet)
+    (void)snprintf(to + used, EXPLAIN_FORMULA_SIZE - used, "; raised to what the datasheet allows");
+}
+
 void explain_formula(char to[EXPLAIN_FORMULA_SIZE], const struct explain_operator *row, const struct engine *engine)
 {
   switch (row->op.form) {
@@ -92,6 +99,7 @@ void explain_formula(char to[EXPLAIN_FORMULA_SIZE], const struct explain_operato
   case FORM_HAND_OFF: hand_off(to, row); break;
   }
   put_clock(to, &row->op);
+  put_datasheet(to, &row->op);
 }
 
 const char *explain_source(const struct explain_operator *row)

@@ -68,6 +68,7 @@ struct op {
   double work_s, floor_s; /* without and with nothing to do */
   double capped_s;        /* part of the work that a power cap adds */
   enum bound bound;       /* of the work */
+  bool is_at_datasheet;   /* fitted constants made it faster than its device (core/step.c) */
 };
 
 #define OPERATORS_LAYER_MAX 24

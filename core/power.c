@@ -48,7 +48,15 @@ double power_draw_ratio(bool is_attention, double compute_s, double memory_s)
    further; on the other hand bandwidth falls by less than the clock. Taken to cancel out. */
 double power_clock_ratio(const struct power *power, double draw_ratio)
 {
-  if (power->cap_ratio >= draw_ratio)
-    return 1;
-  return fmin(1, pow(power->cap_ratio / draw_ratio, 1 / clock_exponent) / power->clock_ratio);
+  return power->cap_ratio >= draw_ratio ? 1 : pow(power->cap_ratio / draw_ratio, 1 / clock_exponent);
+}
+
+/* Computing takes the lower of the two clocks, a stream knows none but the governor's: a clock that is low anyway costs it
+   nothing and saves it nothing. */
+void power_slow_down(const struct power *power, bool is_attention, double *compute_s, double *memory_s)
+{
+  const double full_clock_s = *compute_s * power->clock_ratio;
+  const double clock = power_clock_ratio(power, power_draw_ratio(is_attention, full_clock_s, *memory_s));
+  *compute_s = full_clock_s / fmin(clock, power->clock_ratio);
+  *memory_s /= clock;
 }

@@ -105,13 +105,26 @@ static void add_floor(struct step_time *out, const struct op *op, double floor_s
   }
 }
 
+/* Fitted efficiencies and scales may multiply to more than the datasheet has (grouped products on Hopper, whose fit splits
+   their time between floor and stream). */
+void step_operator(struct op *op, const struct engine *engine)
+{
+  const double stream_s = (op->weight_bytes + op->kv_bytes) / engine->device.bandwidth_bytes_s;
+  double least_s;
+  timing_apply(op, &engine->device);
+  least_s = fmax(stream_s, op->flops > 0 ? op->flops / timing_peak_flops(op, &engine->device) : 0);
+  least_s = (least_s - engine->group_floor_scale[op->group] * op->floor_s) / engine->group_scale[op->group];
+  op->is_at_datasheet = op->work_s < least_s;
+  op->work_s = fmax(op->work_s, least_s);
+}
+
 static void add_operators(struct step_time *out, const struct engine *engine, struct op *ops, size_t n, double count)
 {
   for (size_t i = 0; i < n; i++) {
     struct op *op = &ops[i];
     const double scale = count * engine->group_scale[op->group];
     double work_s;
-    timing_apply(op, &engine->device);
+    step_operator(op, engine);
     work_s = scale * op->work_s;
     out->group_s[op->group] += work_s;
     out->bound_s[op->bound] += work_s;
@@ -285,8 +298,8 @@ double step_prompt_parts(const struct engine *engine)
   return (double)engine->layout.attention_data_parallel * engine->layout.pipeline_parallel;
 }
 
-double step_prompt_added_s(const struct engine *engine, const struct step_time *decode, double prompt_tokens,
-                           double past_tokens, double batch, double context_tokens)
+double step_prompts_added_s(const struct engine *engine, const struct step_time *decode, double prompts,
+                            double prompt_tokens, double past_tokens, double batch, double context_tokens)
 {
   const unsigned chunks = step_prompt_chunks(engine, prompt_tokens);
   const double parts = step_prompt_parts(engine);
@@ -294,6 +307,8 @@ double step_prompt_added_s(const struct engine *engine, const struct step_time *
   struct step_time step;
   for (unsigned i = 0; i < chunks; i++) {
     struct step_shape shape = step_chunk_shape(engine, prompt_tokens, past_tokens, i);
+    shape.prefill_tokens *= prompts;
+    shape.prefill_sequences = prompts;
     shape.decode_sequences = rank_sequences(engine, batch);
     shape.draft_tokens = engine->drafter.draft_tokens;
     shape.decode_context_tokens = context_tokens;
@@ -302,6 +317,12 @@ double step_prompt_added_s(const struct engine *engine, const struct step_time *
         fmax(0, step.seconds - (decode->seconds - decode->draft_s) + experts_added_s(engine, decode, &step)) / parts;
   }
   return engine->constants.scale_prefill * added_s;
+}
+
+double step_prompt_added_s(const struct engine *engine, const struct step_time *decode, double prompt_tokens,
+                           double past_tokens, double batch, double context_tokens)
+{
+  return step_prompts_added_s(engine, decode, 1, prompt_tokens, past_tokens, batch, context_tokens);
 }
 
 double step_prompts_at_once(const struct engine *engine, double prompt_tokens)

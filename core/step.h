@@ -65,6 +65,9 @@ void step_time(struct step_time *out, const struct engine *engine, const struct 
 size_t step_layer_operators(struct op ops[OPERATORS_LAYER_MAX], const struct engine *engine, unsigned kind,
                             const struct step_shape *shape);
 
+/* Time of an operator in a step: timing_apply, and never less in all than the datasheet's peak and bandwidth allow. */
+void step_operator(struct op *op, const struct engine *engine);
+
 /* What turns an operator's work and floor of this group into a part of the step. */
 double step_scale(enum operator_group group, const struct step_constants *constants);
 double step_floor_scale(enum operator_group group, const struct step_constants *constants);
@@ -116,5 +119,9 @@ double step_prompts_at_once(const struct engine *engine, double prompt_tokens);
 /* added_s alone, given the decode step of the same batch and context: what fixed points iterate on. */
 double step_prompt_added_s(const struct engine *engine, const struct step_time *decode, double prompt_tokens,
                            double past_tokens, double batch, double context_tokens);
+
+/* The same for several prompts that ride in one step, all together: what the step has to spare is filled once. */
+double step_prompts_added_s(const struct engine *engine, const struct step_time *decode, double prompts,
+                            double prompt_tokens, double past_tokens, double batch, double context_tokens);
 
 #endif
