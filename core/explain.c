@@ -39,9 +39,9 @@ static double leg_s(const struct breakdown *b, const struct op *op, bool has_flo
 static bool is_same(const struct explain_operator *row, const struct op *op, unsigned kind)
 {
   return row->layer_kind == kind && row->op.form == op->form && row->op.bound == op->bound &&
-         row->op.is_at_datasheet == op->is_at_datasheet && row->op.precision == op->precision &&
-         row->op.devices == op->devices && fabs(row->op.inputs - op->inputs) <= 0 &&
-         fabs(row->op.outputs - op->outputs) <= 0 && strcmp(row->op.name, op->name) == 0;
+         row->op.precision == op->precision && row->op.devices == op->devices &&
+         fabs(row->op.inputs - op->inputs) <= 0 && fabs(row->op.outputs - op->outputs) <= 0 &&
+         strcmp(row->op.name, op->name) == 0;
 }
 
 /* What differs between executions starts at nothing and is summed; the rest is the operator's own. */
@@ -76,6 +76,7 @@ static void sum_execution(struct explain_operator *row, const struct breakdown *
   row->op.kv_bytes += count * op->kv_bytes;
   row->op.activation_bytes += count * op->activation_bytes;
   row->op.wire_bytes += count * op->wire_bytes;
+  row->op.is_at_datasheet = row->op.is_at_datasheet || op->is_at_datasheet;
   row->op.work_s += count * op->work_s;
   row->op.floor_s += count * op->floor_s;
   row->op.capped_s += count * op->capped_s;

@@ -44,14 +44,30 @@ double steady_batch_limit(bool *is_kv, const struct engine *engine, const struct
   return ranks * fmin(by_kv, by_setting);
 }
 
+static double decode_steps(const struct engine *engine, const struct steady_load *load)
+{
+  return load->output_tokens / engine->drafter.tokens_per_step;
+}
+
+/* Prompts that are due in each decode step, one GPU's part of them: a request of `batch` brings one in its life. */
+static double prompts_due(const struct engine *engine, const struct steady_load *load, double batch)
+{
+  return batch / step_prompt_parts(engine) / decode_steps(engine, load);
+}
+
+/* Of those, in one step: whole prompts as far as the token budget goes. */
+static double prompts_together(const struct engine *engine, const struct steady_load *load, double batch)
+{
+  return fmax(1, fmin(prompts_due(engine, load, batch), step_prompts_at_once(engine, load->prompt_tokens)));
+}
+
 /* What a prompt makes the others wait. A decode step has room for prompts once: when more steps carry prompts than decodes
    are due, the rest of the prompts goes in steps of their own. */
 static double stall_s(const struct engine *engine, const struct steady_load *load, double added_s, double batch)
 {
   const unsigned chunks = step_prompt_chunks(engine, load->prompt_tokens);
   const double steps_each = chunks / step_prompts_at_once(engine, load->prompt_tokens);
-  const double steps = batch / step_prompt_parts(engine) * steps_each;
-  const double beside_decodes = fmin(1, load->output_tokens / steps);
+  const double beside_decodes = fmin(1, 1 / (prompts_due(engine, load, batch) * steps_each));
   const double stall = step_prompt_stall_s(engine, added_s, chunks, load->prompt_tokens, batch, load->output_tokens);
   if (beside_decodes >= 1)
     return stall;
@@ -64,18 +80,76 @@ static double stall_s(const struct engine *engine, const struct steady_load *loa
 static double service_s(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
                         double batch)
 {
+  const double together = prompts_together(engine, load, batch);
   step_decode(&out->decode, engine, batch, mean_context(load));
-  out->prompt.added_s =
-      step_prompt_added_s(engine, &out->decode, load->prompt_tokens, load->cached_tokens, batch, mean_context(load));
-  out->stall_s = stall_s(engine, load, out->prompt.added_s, batch);
-  return load->output_tokens * out->decode.seconds / engine->drafter.tokens_per_step + batch * out->stall_s;
+  out->prompt.added_s = step_prompts_added_s(engine, &out->decode, together, load->prompt_tokens, load->cached_tokens,
+                                             batch, mean_context(load));
+  out->stall_s = stall_s(engine, load, out->prompt.added_s / together, batch);
+  return decode_steps(engine, load) * out->decode.seconds + batch * out->stall_s;
+}
+
+/* The batch that finishes most requests, and how many. */
+struct peak {
+  double batch, requests_per_s;
+};
+
+static struct peak peak_at(const struct engine *engine, const struct steady_load *load, double batch)
+{
+  struct steady_state state;
+  return (struct peak){batch, batch / service_s(&state, engine, load, batch)};
+}
+
+/* Golden section between two batches. */
+static struct peak narrowed(struct peak peak, const struct engine *engine, const struct steady_load *load, double low,
+                            double high)
+{
+  for (int i = 0; i < 4; i++) {
+    const double golden = 0.381966;
+    const bool is_below = peak.batch - low > high - peak.batch;
+    const double batch =
+        is_below ? peak.batch - golden * (peak.batch - low) : peak.batch + golden * (high - peak.batch);
+    const struct peak next = peak_at(engine, load, batch);
+    const bool is_better = next.requests_per_s > peak.requests_per_s;
+    const double bound = is_better ? peak.batch : batch;
+    if (is_better == is_below)
+      high = bound;
+    else
+      low = bound;
+    if (is_better)
+      peak = next;
+  }
+  return peak;
+}
+
+static struct peak higher(struct peak a, struct peak b)
+{
+  return b.requests_per_s > a.requests_per_s ? b : a;
+}
+
+/* A larger batch makes steps cheaper by the token, and while not every step carries a prompt nothing else changes. Beyond
+   that, prompts and decodes fill the same room, most of it where the prompts due just fill the token budget, and a smaller
+   batch may finish a few per cent more: an engine need not use all it could hold. */
+static struct peak peak_of(const struct engine *engine, const struct steady_load *load, double batch_limit)
+{
+  const double limit = fmax(1, batch_limit);
+  const double steps_due = prompts_due(engine, load, limit) * step_prompt_chunks(engine, load->prompt_tokens);
+  const double filled = step_prompts_at_once(engine, load->prompt_tokens);
+  const double least = fmax(1, limit / steps_due / 2), ratio = 0.7;
+  struct peak peak = peak_at(engine, load, limit);
+  if (steps_due <= 1)
+    return peak;
+  for (double batch = ratio * limit; batch > least; batch *= ratio)
+    peak = higher(peak, peak_at(engine, load, batch));
+  if (steps_due > filled)
+    peak = higher(peak, peak_at(engine, load, limit * filled / steps_due));
+  if (peak.batch < limit)
+    peak = narrowed(peak, engine, load, fmax(1, ratio * peak.batch), fmin(limit, peak.batch / ratio));
+  return peak;
 }
 
 double steady_capacity(const struct engine *engine, const struct steady_load *load, double batch_limit)
 {
-  struct steady_state state;
-  const double batch = fmax(1, batch_limit);
-  return batch / service_s(&state, engine, load, batch);
+  return peak_of(engine, load, batch_limit).requests_per_s;
 }
 
 /* A share of one stands for a system that only prefills. */
@@ -150,25 +224,29 @@ static double decoding(const struct steady_state *state, const struct steady_loa
   return requests_per_s * load->output_tokens * state->tpot_s;
 }
 
-/* Iteration towards x = f(x) by the secant through the last two points, kept between bounds; half a step where the secant
-   says nothing. A few rounds instead of a dozen. */
+/* Iteration towards x = f(x), f continuous and f(low) ≥ low, f(high) ≤ high: by the secant through the last two points,
+   a few rounds instead of a dozen. The bounds close in with every round; where the secant leaves them or takes long, they
+   are halved. */
 struct fixed_point {
   double low, high;
   double last_x, last_gap; /* f(x) - x of the round before */
-  bool has_last;
+  int rounds;
 };
 
 static double fixed_point_next(struct fixed_point *point, double x, double f)
 {
+  const int patience = 8;
   const double gap = f - x;
-  const double slope = point->has_last ? (gap - point->last_gap) / (x - point->last_x) : 0;
-  double next = slope < -1e-3 ? x - gap / slope : 0.5 * (x + f);
-  next = fmin(point->high, fmax(point->low, next));
-  if (fabs(next - x) <= 1e-12 * x)
-    next = 0.5 * (x + f);
+  double next = point->rounds > 0 ? x - gap * (x - point->last_x) / (gap - point->last_gap) : 0.5 * (x + f);
+  if (gap > 0)
+    point->low = x;
+  else
+    point->high = x;
+  if (!(next > point->low && next < point->high) || point->rounds >= patience) /* also when it is NaN */
+    next = 0.5 * (point->low + point->high);
   point->last_x = x;
   point->last_gap = gap;
-  point->has_last = true;
+  point->rounds++;
   return next;
 }
 
@@ -284,38 +362,38 @@ static double idle_ratio(double in_system)
 
 /* Beyond capacity the queue has no steady state: the figures are those just below it. */
 static void evaluate_open(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
-                          double batch_limit, double capacity)
+                          const struct peak *peak)
 {
   const double most = 1 - 1e-6;
-  const double rate = fmin(load->requests_per_s, most * capacity);
-  out->is_saturated = load->requests_per_s >= capacity;
-  solve_open(out, engine, load, rate, batch_limit);
+  const double rate = fmin(load->requests_per_s, most * peak->requests_per_s);
+  out->is_saturated = load->requests_per_s >= peak->requests_per_s;
+  solve_open(out, engine, load, rate, peak->batch);
   if (load->is_poisson)
-    add_slot_queue(out, rate, capacity, batch_limit);
-  out->utilisation_ratio = load->requests_per_s / capacity;
+    add_slot_queue(out, rate, peak->requests_per_s, peak->batch);
+  out->utilisation_ratio = load->requests_per_s / peak->requests_per_s;
   out->idle_ratio = idle_ratio(out->requests_per_s * out->e2e_s);
 }
 
 static void evaluate_closed(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
-                            double batch_limit, double capacity)
+                            const struct peak *peak)
 {
-  solve_closed(out, engine, load, batch_limit);
-  out->requests_per_s = fmin(out->requests_per_s, capacity);
+  solve_closed(out, engine, load, peak->batch);
+  out->requests_per_s = fmin(out->requests_per_s, peak->requests_per_s);
   add_slot_wait(out, load->users);
-  out->utilisation_ratio = out->requests_per_s / capacity;
+  out->utilisation_ratio = out->requests_per_s / peak->requests_per_s;
 }
 
 void steady_evaluate(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
                      double batch_limit)
 {
-  const double capacity = steady_capacity(engine, load, batch_limit);
+  const struct peak peak = peak_of(engine, load, batch_limit);
   memset(out, 0, sizeof *out);
   out->view.input_tokens = load->prompt_tokens + load->cached_tokens;
   step_prompt(&out->prompt, engine, load->prompt_tokens, load->cached_tokens, 1, mean_context(load));
   if (load->kind == LOAD_CLOSED)
-    evaluate_closed(out, engine, load, batch_limit, capacity);
+    evaluate_closed(out, engine, load, &peak);
   else
-    evaluate_open(out, engine, load, batch_limit, capacity);
+    evaluate_open(out, engine, load, &peak);
   out->decode_batch = fmin(batch_limit, decoding(out, load, out->requests_per_s));
   if (load->kind == LOAD_CLOSED)
     out->decode_batch = fmin(out->decode_batch, load->users);

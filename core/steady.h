@@ -80,7 +80,8 @@ double steady_queue_s(double requests_per_s, double capacity_requests_per_s, dou
 /* Steps until the engine takes a request in that arrives while it runs. */
 double steady_steps_waited(const struct preset *preset);
 
-/* Rate at which a replica that always has work finishes requests: beyond it the queue grows. */
+/* Rate at which a replica that always has work finishes requests, at the batch within the limit that finishes most: beyond
+   it the queue grows. */
 double steady_capacity(const struct engine *engine, const struct steady_load *load, double batch_limit);
 
 #endif
