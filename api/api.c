@@ -142,7 +142,8 @@ static void check_query_key(void *cls, const char *key)
   if (*word == NULL)
     faults_add(call->faults, FAULT_UNKNOWN_FIELD, pointer, read_nearest(key, allowed),
                "the query key \"%s\" is not known here", excerpt);
-  else if (call->request->query(call->request->cls, key, &first, 1) > 1)
+  else if ((strcmp(key, "metric") != 0 || (call->route->flags & ROUTE_METRICS) == 0) &&
+           call->request->query(call->request->cls, key, &first, 1) > 1)
     faults_add(call->faults, FAULT_CONFLICT, pointer, NULL, "is given more than once");
 }
 

@@ -27,6 +27,7 @@ enum route_flags {
   ROUTE_BODY_OPTIONAL = 4,
   ROUTE_IDEMPOTENT_KEY = 8, /* honours Idempotency-Key (POST) */
   ROUTE_COMPUTES = 32,      /* evaluates: quick work goes before it, and it is refused when too much of it waits */
+  ROUTE_METRICS = 32,       /* the query key metric may be given several times */
   ROUTE_BODY_TRACE = 16     /* with ROUTE_BODY: a recording in lines, which the handler reads; up to 64 MiB */
 };
 

@@ -28,6 +28,11 @@ api_handler profiles_delete;
 api_handler profiles_revisions_list;
 api_handler profiles_revisions_get;
 
+/* series_api.c, annotations_api.c, portfolio_api.c */
+api_handler series_get;
+api_handler annotations_get;
+api_handler portfolio_get;
+
 /* stacks_api.c */
 api_handler stacks_list;
 api_handler stacks_get;

@@ -216,7 +216,7 @@ void history_query(struct api_call *call, const char *key, const struct read_fie
   json_decref(value);
 }
 
-static void query_time(struct api_call *call, const char *key, int64_t *to_ms)
+void history_time(struct api_call *call, const char *key, int64_t *to_ms)
 {
   const char *text = call_query(call, key);
   char pointer[80], excerpt[READ_EXCERPT_SIZE];
@@ -248,8 +248,8 @@ enum err history_filter(struct store_history_filter *out, struct store_page *pag
   history_query(call, "latest", &latest_field);
   out->verdict = verdict >= 0 ? verdicts[verdict] : NULL;
   out->latest = latest == 0;
-  query_time(call, "since", &out->since_ms);
-  query_time(call, "until", &out->until_ms);
+  history_time(call, "since", &out->since_ms);
+  history_time(call, "until", &out->until_ms);
   if (out->since_ms != 0 && out->until_ms != 0 && out->since_ms >= out->until_ms)
     faults_add(call->faults, FAULT_CONFLICT, "?until", NULL, "until is not after since");
   return call->faults->count == before ? ERR_OK : error_set(e, ERR_INVALID, "", "the query is not valid");

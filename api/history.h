@@ -28,6 +28,9 @@ enum err evaluation_store(struct store *store, const struct evaluation *evaluati
 enum err history_filter(struct store_history_filter *out, struct store_page *page, struct api_call *call,
                         struct error *e) MUST_CHECK;
 
+/* A moment of the query, RFC 3339 or a date; absent: *to_ms is kept. */
+void history_time(struct api_call *call, const char *key, int64_t *to_ms);
+
 /* One query value read like a JSON string by `field`; absent: nothing happens. The pointer of faults is "?key". */
 struct read_field;
 void history_query(struct api_call *call, const char *key, const struct read_field *field);

@@ -13,6 +13,10 @@ static const char *const scorecard_keys[] = {"workload", "model",       "profile
                                              "stack",    "context.ref", "since",   "until",   "latest",
                                              PAGED,      "order",       "format",  NULL};
 
+static const char *const series_keys[] = {"workload", "profile", "metric", "bucket", "since",
+                                          "until",    "by",      "source", "format", NULL};
+static const char *const annotation_keys[] = {"workload", "since", "until", "limit", "fields", NULL};
+
 static const char *const request_keys[] = {"limit", "cursor", "format", NULL};
 
 static const char *const knob_keys[] = {"workload", PAGED, NULL};
@@ -39,6 +43,12 @@ const struct route api_routes[] = {
      format_keys},
     {"GET", "/v1/evaluations/{id}/sketch", evaluations_sketch_get, SCOPE_READ, 0, "The sketch as it was received.",
      NULL},
+    {"GET", "/v1/series", series_get, SCOPE_READ, ROUTE_WORKER | ROUTE_METRICS,
+     "Figures of scorecards, or of measurements, over time.", series_keys},
+    {"GET", "/v1/annotations", annotations_get, SCOPE_READ, ROUTE_WORKER,
+     "Decisions and changes of models, profiles, prices and stacks as dated marks.", annotation_keys},
+    {"GET", "/v1/portfolio", portfolio_get, SCOPE_READ, ROUTE_WORKER,
+     "What the official sketch of every workload costs, and what the bill waits for.", format_keys},
     {"GET", "/v1/workloads", workloads_list, SCOPE_READ, ROUTE_WORKER, "Workloads with their official sketches.",
      page_keys},
     {"GET", "/v1/workloads/{name}", workloads_get, SCOPE_READ, 0, "One workload.", NULL},
