@@ -1,5 +1,5 @@
 /* Benchmarks as they were run: layout guesses, running batch, start-up wave, percentiles by load. */
-#include "core/benchmark.h"
+#include "core/benchmark_int.h"
 
 #include "core/parallel.h"
 #include "core/served.h"
@@ -9,17 +9,6 @@
 #include <string.h>
 
 static const double requests_per_user = 10; /* closed loop, SERVING §6 */
-
-/* Everything about one run that does not change while its batch is searched. */
-struct run {
-  const struct benchmark *benchmark;
-  struct engine engine;
-  unsigned replicas;
-  double users;   /* of one replica */
-  double cap;     /* sequences a replica can run */
-  double context; /* mean of a decoding sequence */
-  struct prompt_time prompt;
-};
 
 /* The smallest power of two whose weights take at most 0.72 of the memory. STEPMODEL §1.1. */
 static unsigned guess_tensor_parallel(const struct benchmark *benchmark)
@@ -66,8 +55,9 @@ static struct layout layout_of(const struct benchmark *benchmark)
   return layout;
 }
 
-/* Sequences that fit: KV budget of STEPMODEL §4, for runs whose engine version and limits are not known exactly. */
-static double batch_cap(const struct run *run)
+/* Sequences that fit, and the tokens of their pool: KV budget of STEPMODEL §4, for runs whose engine version and limits are
+   not known exactly. */
+static double batch_cap(double *kv_tokens, const struct benchmark_run *run)
 {
   const struct benchmark *benchmark = run->benchmark;
   const struct engine *engine = &run->engine;
@@ -78,11 +68,12 @@ static double batch_cap(const struct run *run)
   const double held = benchmark->input_tokens + engine->preset.kv_reserve_output_ratio * benchmark->output_tokens;
   const double need = memory_sequence_bytes(engine->model, &engine->layout, &engine->precision, &engine->preset, held);
   const double ranks = engine->layout.attention_data_parallel;
+  *kv_tokens = ranks * fmax(1 / ranks, budget / need) * held;
   return ranks * fmin(engine->preset.max_batch, fmax(1 / ranks, budget / need));
 }
 
-static enum err start(struct run *run, const struct benchmark *benchmark, const struct step_constants *constants,
-                      struct error *e)
+static enum err start(struct benchmark_run *run, const struct benchmark *benchmark,
+                      const struct step_constants *constants, struct error *e)
 {
   const struct layout layout = layout_of(benchmark);
   const double memory = hardware_memory_bytes(benchmark->hardware, NULL);
@@ -97,37 +88,37 @@ static enum err start(struct run *run, const struct benchmark *benchmark, const 
     return error_set(e, ERR_INVALID, "", "the layout needs %u devices, the row has %u", parallel_gpus(&layout),
                      benchmark->gpus);
   run->replicas = benchmark->gpus / parallel_gpus(&layout);
-  run->cap = batch_cap(run);
+  run->cap = batch_cap(&run->kv_tokens, run);
   run->users = isnan(benchmark->batch) ? run->cap : fmax(1, benchmark->batch / run->replicas);
   run->context = benchmark->input_tokens + benchmark->output_tokens / 2;
   step_prompt(&run->prompt, &run->engine, benchmark->input_tokens, 0, 1, run->context);
   return ERR_OK;
 }
 
-static double prompt_host_s(const struct run *run)
+static double prompt_host_s(const struct benchmark_run *run)
 {
   return step_prompt_host_s(&run->engine, run->prompt.chunks);
 }
 
-static double prompt_added_s(const struct run *run, const struct step_time *decode, double batch)
+static double prompt_added_s(const struct benchmark_run *run, const struct step_time *decode, double batch)
 {
   return step_prompt_added_s(&run->engine, decode, run->benchmark->input_tokens, 0, batch, run->context);
 }
 
-static double prompt_stall_s(const struct run *run, double added_s, double batch)
+static double prompt_stall_s(const struct benchmark_run *run, double added_s, double batch)
 {
   return step_prompt_stall_s(&run->engine, added_s, run->prompt.chunks, run->benchmark->input_tokens, batch,
                              run->benchmark->output_tokens);
 }
 
-static double server_s(const struct run *run)
+static double server_s(const struct benchmark_run *run)
 {
   return step_server_s(&run->engine, run->benchmark->input_tokens);
 }
 
 /* Time that the first steps of a run lose to kernels that are compiled or loaded then. The runs' warm-up, where there is
    one, has other shapes. SERVING §4. */
-static double cold_start_s(const struct run *run)
+static double cold_start_s(const struct benchmark_run *run)
 {
   const struct engine *engine = &run->engine;
   if (engine->preset.memory_rule == MEMORY_RULE_SGLANG)
@@ -140,8 +131,8 @@ static double cold_start_s(const struct run *run)
 
 /* Waiting of a request in steady state: rest of a step, look-ahead, polling, batch wait; then its own prompt, in steps that
    carry the others' decodes too; half a prompt of another before it at load rho. SERVING §2, §6. */
-static double steady_first_token_s(const struct run *run, const struct benchmark_figures *figures, double decode_s,
-                                   double prompt_s, double rho)
+static double steady_first_token_s(const struct benchmark_run *run, const struct benchmark_figures *figures,
+                                   double decode_s, double prompt_s, double rho)
 {
   const struct preset *preset = &run->engine.preset;
   const double polling = preset->recv_interval_steps > 1 ? preset->recv_interval_steps / 2.0 : 0;
@@ -151,7 +142,7 @@ static double steady_first_token_s(const struct run *run, const struct benchmark
 }
 
 /* Prefill-first engines with prompts of one length run in waves: who prefills makes everybody wait. STEPMODEL §4. */
-static double lock_step(const struct run *run)
+static double lock_step(const struct benchmark_run *run)
 {
   const bool is_prefill_first =
       run->engine.preset.memory_rule == MEMORY_RULE_SGLANG || strcmp(run->engine.preset.runtime, "atom") == 0;
@@ -166,7 +157,7 @@ struct running {
 };
 
 /* x = 1 - P·(1 + kq·(B - 1)) / (B·P + osl·s(B·x)), iterated. STEPMODEL §4. */
-static void find_running(struct running *out, const struct run *run, double batch)
+static void find_running(struct running *out, const struct benchmark_run *run, double batch)
 {
   const double output = run->benchmark->output_tokens;
   out->share = 1;
@@ -182,7 +173,7 @@ static void find_running(struct running *out, const struct run *run, double batc
   step_decode(&out->decode, &run->engine, fmax(1, batch * out->share), run->context);
 }
 
-static void closed_ttft(struct benchmark_figures *out, const struct run *run, const struct running *running,
+static void closed_ttft(struct benchmark_figures *out, const struct benchmark_run *run, const struct running *running,
                         double batch)
 {
   const struct preset *preset = &run->engine.preset;
@@ -205,7 +196,7 @@ static void closed_ttft(struct benchmark_figures *out, const struct run *run, co
   out->ttft_p99_s = fmax(out->ttft_p90_s, server_s(run) + 0.9 * run->users * wave_s);
 }
 
-static void fill_end_to_end(struct benchmark_figures *out, const struct run *run)
+static void fill_end_to_end(struct benchmark_figures *out, const struct benchmark_run *run)
 {
   const double gaps = run->benchmark->output_tokens - 1;
   out->e2e_mean_s = out->ttft_mean_s + gaps * out->tpot_mean_s;
@@ -215,14 +206,14 @@ static void fill_end_to_end(struct benchmark_figures *out, const struct run *run
 }
 
 /* ITL medians see no prefill where most gaps are pure decode steps. STEPMODEL §4. */
-static double median_gap_s(const struct run *run, const struct running *running, double tpot_s, double batch)
+static double median_gap_s(const struct benchmark_run *run, const struct running *running, double tpot_s, double batch)
 {
   const double long_prompts = fmax(1, run->benchmark->input_tokens / 8192);
   const double stalls = (batch - 1) * running->share / run->benchmark->output_tokens * long_prompts;
   return stalls < 0.5 ? running->decode.seconds : tpot_s;
 }
 
-static void predict_closed(struct benchmark_figures *out, const struct run *run)
+static void predict_closed(struct benchmark_figures *out, const struct benchmark_run *run)
 {
   const struct benchmark *benchmark = run->benchmark;
   const double batch = fmax(1, fmin(run->users, run->cap));
@@ -231,6 +222,7 @@ static void predict_closed(struct benchmark_figures *out, const struct run *run)
   out->batch = batch * running.share;
   out->tpot_mean_s =
       running.decode.seconds + (batch - 1) * running.share / fmax(1, benchmark->output_tokens - 1) * running.stall_s;
+  out->tpot_p50_s = out->tpot_mean_s;
   out->itl_p50_s = median_gap_s(run, &running, out->tpot_mean_s, batch);
   out->tpot_p90_s = 1.02 * out->tpot_mean_s;
   out->tpot_p99_s = 1.03 * out->tpot_mean_s;
@@ -242,7 +234,7 @@ static void predict_closed(struct benchmark_figures *out, const struct run *run)
 }
 
 /* One batch from start to end: its prompts in one step, then decode steps that nobody joins. */
-static void predict_static(struct benchmark_figures *out, const struct run *run)
+static void predict_static(struct benchmark_figures *out, const struct benchmark_run *run)
 {
   const struct benchmark *benchmark = run->benchmark;
   const double batch = fmax(1, run->users);
@@ -253,7 +245,7 @@ static void predict_static(struct benchmark_figures *out, const struct run *run)
   step_time(&prefill, &run->engine, &shape, batch);
   step_decode(&decode, &run->engine, batch, run->context);
   out->batch = batch;
-  out->tpot_mean_s = out->itl_p50_s = out->tpot_p90_s = out->tpot_p99_s = decode.seconds;
+  out->tpot_mean_s = out->tpot_p50_s = out->itl_p50_s = out->tpot_p90_s = out->tpot_p99_s = decode.seconds;
   out->ttft_mean_s = prefill.seconds * (run->engine.preset.is_eager ? run->engine.constants.scale_prefill_eager
                                                                     : run->engine.constants.scale_prefill);
   out->ttft_p50_s = out->ttft_p90_s = out->ttft_p99_s = out->ttft_mean_s;
@@ -263,7 +255,7 @@ static void predict_static(struct benchmark_figures *out, const struct run *run)
 }
 
 /* Everything queued: the engine keeps as many running as fit. */
-static void predict_offline(struct benchmark_figures *out, const struct run *run)
+static void predict_offline(struct benchmark_figures *out, const struct benchmark_run *run)
 {
   const struct benchmark *benchmark = run->benchmark;
   const double most = isnan(benchmark->requests) ? (double)INFINITY : 0.6 * benchmark->requests / run->replicas;
@@ -274,7 +266,8 @@ static void predict_offline(struct benchmark_figures *out, const struct run *run
   added_s = prompt_stall_s(run, prompt_added_s(run, &decode, batch), batch);
   life_s = benchmark->output_tokens * decode.seconds + batch * added_s;
   out->batch = batch;
-  out->tpot_mean_s = out->itl_p50_s = decode.seconds + (batch - 1) / benchmark->output_tokens * added_s;
+  out->tpot_mean_s = out->tpot_p50_s = out->itl_p50_s =
+      decode.seconds + (batch - 1) / benchmark->output_tokens * added_s;
   out->tpot_p90_s = out->tpot_p99_s = out->tpot_mean_s;
   out->requests_per_s = run->replicas * batch / life_s;
   out->e2e_mean_s = out->e2e_p50_s = life_s;
@@ -284,7 +277,7 @@ static void predict_offline(struct benchmark_figures *out, const struct run *run
 
 /* Above capacity the queue grows while the run lasts: the i-th request waits for i - B others at the pace of service, less
    the time that its arrival took. Waiting of the median request; 0 below capacity and for runs of unknown length. */
-static double overload_wait_s(const struct run *run, double rate, double most)
+static double overload_wait_s(const struct benchmark_run *run, double rate, double most)
 {
   const struct benchmark *benchmark = run->benchmark;
   const double requests = benchmark->requests / run->replicas;
@@ -300,7 +293,7 @@ static double overload_wait_s(const struct run *run, double rate, double most)
 
 /* B = λ·osl·(s(1) - σ) / (1 - u) with the step linear in B (slope σ), u = λ·P + λ·osl·σ held below 0.88: beyond the knee an
    error of the service time has no bound. STEPMODEL §4. */
-static void predict_poisson(struct benchmark_figures *out, const struct run *run)
+static void predict_poisson(struct benchmark_figures *out, const struct benchmark_run *run)
 {
   const struct benchmark *benchmark = run->benchmark;
   const double rate = benchmark->requests_per_s / run->replicas;
@@ -324,7 +317,7 @@ static void predict_poisson(struct benchmark_figures *out, const struct run *run
   }
   out->batch = batch;
   out->tpot_mean_s = decode.seconds + fmax(0, batch - 1) / output * added_s;
-  out->itl_p50_s = out->tpot_mean_s;
+  out->tpot_p50_s = out->itl_p50_s = out->tpot_mean_s;
   out->tpot_p90_s = 1.3 * out->tpot_mean_s;
   out->tpot_p99_s = 1.36 * out->tpot_mean_s;
   steady_s = steady_first_token_s(run, out, out->tpot_mean_s, added_s, fmin(0.9, rate * added_s));
@@ -341,7 +334,8 @@ static void predict_poisson(struct benchmark_figures *out, const struct run *run
 static void clear(struct benchmark_figures *out)
 {
   const double nothing = (double)NAN;
-  *out = (struct benchmark_figures){.batch = nothing, .tpot_mean_s = nothing, .itl_p50_s = nothing};
+  *out =
+      (struct benchmark_figures){.batch = nothing, .tpot_mean_s = nothing, .tpot_p50_s = nothing, .itl_p50_s = nothing};
   out->tpot_p90_s = out->tpot_p99_s = nothing;
   out->ttft_mean_s = out->ttft_p50_s = out->ttft_p90_s = out->ttft_p99_s = nothing;
   out->e2e_mean_s = out->e2e_p50_s = out->e2e_p90_s = out->e2e_p99_s = nothing;
@@ -349,9 +343,9 @@ static void clear(struct benchmark_figures *out)
 }
 
 enum err benchmark_predict(struct benchmark_figures *out, const struct benchmark *benchmark,
-                           const struct step_constants *constants, struct error *e)
+                           const struct step_constants *constants, struct arena *arena, struct error *e)
 {
-  struct run run;
+  struct benchmark_run run;
   enum err err;
   clear(out);
   if ((err = start(&run, benchmark, constants, e)) != ERR_OK)
@@ -366,6 +360,9 @@ enum err benchmark_predict(struct benchmark_figures *out, const struct benchmark
     predict_offline(out, &run);
   else
     predict_closed(out, &run);
+  if (benchmark->load == BENCHMARK_POISSON && !isnan(benchmark->requests) &&
+      (err = benchmark_replay(out, &run, arena, e)) != ERR_OK)
+    return err;
   out->band_class = band_class_of(&run.engine, benchmark->load == BENCHMARK_POISSON, out->utilisation_ratio);
   return ERR_OK;
 }

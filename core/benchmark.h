@@ -4,6 +4,7 @@
 #ifndef FITD_CORE_BENCHMARK_H
 #define FITD_CORE_BENCHMARK_H
 
+#include "core/arena.h"
 #include "core/band.h"
 
 enum benchmark_load {
@@ -33,7 +34,7 @@ struct benchmark_figures { /* seconds; NaN where the load does not define one */
   struct layout layout;
   unsigned replicas;
   double batch; /* running sequences of a replica */
-  double tpot_mean_s, itl_p50_s, tpot_p90_s, tpot_p99_s;
+  double tpot_mean_s, tpot_p50_s, itl_p50_s, tpot_p90_s, tpot_p99_s;
   double ttft_mean_s, ttft_p50_s, ttft_p90_s, ttft_p99_s;
   double e2e_mean_s, e2e_p50_s, e2e_p90_s, e2e_p99_s;
   double requests_per_s; /* whole system */
@@ -41,8 +42,8 @@ struct benchmark_figures { /* seconds; NaN where the load does not define one */
   enum band_class band_class;
 };
 
-/* ERR_INVALID: the row is impossible (weights exceed memory, a layout that does not divide); message says why. */
+/* The arena is as it was afterwards. ERR_LIMIT: it is exhausted. ERR_INVALID: the row is impossible (weights exceed memory, a layout that does not divide); message says why. */
 enum err benchmark_predict(struct benchmark_figures *out, const struct benchmark *benchmark,
-                           const struct step_constants *constants, struct error *e) MUST_CHECK;
+                           const struct step_constants *constants, struct arena *arena, struct error *e) MUST_CHECK;
 
 #endif

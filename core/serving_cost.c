@@ -56,7 +56,7 @@ static void fill_prompt(struct serving_cost *out, const struct engine *engine, d
   out->prompt_pair_s = fmax(0, later_s - whole_s) / (chunk * tokens);
   halves_s = whole_s - half_s - (serving_prompt_s(out, chunk, past) - serving_prompt_s(out, chunk / 2, past));
   out->prompt_token_s = fmax(0, halves_s) / (chunk / 2);
-  out->prompt_fixed_s = whole_s - serving_prompt_s(out, chunk, past) + step_prompt_host_s(engine, 1);
+  out->prompt_fixed_s = whole_s - serving_prompt_s(out, chunk, past) + step_prompt_host_stalled_s(engine, 1);
   step_prompt(&prompt, engine, chunk, past, 1, context);
   out->prompt_step_s = fmax(0, prompt.alone_s - whole_s);
 }
@@ -71,6 +71,7 @@ void serving_cost_of(struct serving_cost *out, const struct engine *engine, doub
   fill_prompt(out, engine, tokens, cached_tokens, context);
   out->server_s = step_server_s(engine, 0);
   out->server_token_s = step_server_s(engine, 1) - out->server_s;
+  out->server_s += step_prompt_host_s(engine, 1) - step_prompt_host_stalled_s(engine, 1);
 }
 
 /* SGLang admits on a guess of how much of all answers is still to come; it starts at 0.7 and decays to a tenth. */

@@ -270,6 +270,13 @@ double step_prompt_host_s(const struct engine *engine, double chunks)
   return engine->preset.has_compiled_prefill ? 0 : layer_us * US * engine->model->layer_count * chunks;
 }
 
+double step_prompt_host_stalled_s(const struct engine *engine, double chunks)
+{
+  if (engine->preset.is_old_engine || engine->preset.is_eager)
+    return 0; /* every step of theirs pays the host */
+  return engine->constants.scale_prefill_host * step_prompt_host_s(engine, chunks);
+}
+
 double step_server_s(const struct engine *engine, double prompt_tokens)
 {
   return engine->preset.server_constant_s + engine->constants.prefill_token_us * US * prompt_tokens;
@@ -280,10 +287,7 @@ double step_prompt_stall_s(const struct engine *engine, double added_s, double c
 {
   const double due = batch / output_tokens; /* prompts a step, in the mean */
   const double fitting = engine->preset.max_batched_tokens / prompt_tokens;
-  if (engine->preset.is_old_engine || engine->preset.is_eager)
-    return added_s; /* every step of theirs pays the host */
-  return added_s +
-         engine->constants.scale_prefill_host * step_prompt_host_s(engine, chunks) / fmax(1, fmin(due, fitting));
+  return added_s + step_prompt_host_stalled_s(engine, chunks) / fmax(1, fmin(due, fitting));
 }
 
 /* Groups of tokens are larger in prefill than in the decode steps that scale_experts was found on. */

@@ -104,8 +104,10 @@ double step_server_s(const struct engine *engine, double prompt_tokens);
 double step_prompt_stall_s(const struct engine *engine, double added_s, double chunks, double prompt_tokens,
                            double batch, double output_tokens);
 
-/* Host cost of the steps that carry a prompt (no graph is captured for them): in the time to the first token alone. */
+/* Host cost of the steps that carry a prompt (no graph is captured for them): all of it is in the time to the first token;
+   sequences that decode in such a step wait for the stalled part, the rest is hidden behind their work. */
 double step_prompt_host_s(const struct engine *engine, double chunks);
+double step_prompt_host_stalled_s(const struct engine *engine, double chunks);
 
 /* GPUs that work on different prompts at once: work of one prompt over them is its share of their time. */
 double step_prompt_parts(const struct engine *engine);

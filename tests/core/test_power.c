@@ -84,6 +84,7 @@ static double offline_tok_s(const char *name, double input, double output, doubl
   static struct hardware hardware;
   struct benchmark benchmark = {.model = &model, .hardware = &hardware, .gpus = 8, .tensor_parallel = 1};
   struct benchmark_figures figures;
+  struct arena arena;
   struct error e;
   model = run_model(name);
   hardware = fixture_hardware("h200-sxm-141gb");
@@ -98,7 +99,9 @@ static double offline_tok_s(const char *name, double input, double output, doubl
   benchmark.batch = benchmark.requests = benchmark.requests_per_s = (double)NAN;
   benchmark.input_tokens = input;
   benchmark.output_tokens = output;
-  ck_assert_msg(benchmark_predict(&figures, &benchmark, &step_constants_default, &e) == ERR_OK, "%s", e.message);
+  arena_init(&arena, memory, sizeof memory);
+  ck_assert_msg(benchmark_predict(&figures, &benchmark, &step_constants_default, &arena, &e) == ERR_OK, "%s",
+                e.message);
   return figures.requests_per_s * output;
 }
 
