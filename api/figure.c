@@ -54,8 +54,9 @@ double figure_value(const json_t *card, const char *metric)
 
 double figure_change(double before, double after)
 {
+  const double digits = 1e-13; /* stored documents have 15 of them */
   const double difference = after - before;
-  if (fabs(difference) <= 0)
+  if (fabs(difference) <= digits * fabs(before))
     return 0;
   return difference / fabs(before);
 }
@@ -161,7 +162,7 @@ json_t *figure_deltas(const json_t *before, const json_t *after)
   for (size_t i = 0; i < COUNT_OF(figures); i++) {
     const double a = figure_value(before, figures[i].metric), b = figure_value(after, figures[i].metric);
     json_t *delta;
-    if (isnan(a) || isnan(b) || fabs(b - a) <= 0)
+    if (isnan(a) || isnan(b) || fabs(figure_change(a, b)) <= 0)
       continue;
     delta = json_object();
     put_member(&delta, "before", write_number(a));

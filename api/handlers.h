@@ -74,6 +74,16 @@ api_handler knobs_get;
 api_handler knobs_put;
 api_handler knobs_delete;
 
+/* gates_api.c */
+api_handler gates_list;
+api_handler gates_get;
+api_handler gates_put;
+api_handler gates_delete;
+api_handler gates_baseline_post;
+api_handler gates_waivers_post;
+api_handler gates_checks_post;
+api_handler gates_checks_list;
+
 /* decisions_api.c */
 api_handler decisions_list;
 api_handler decisions_get;

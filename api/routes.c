@@ -19,6 +19,8 @@ static const char *const annotation_keys[] = {"workload", "since", "until", "lim
 
 static const char *const request_keys[] = {"limit", "cursor", "format", NULL};
 
+static const char *const enforce_keys[] = {"enforce", NULL};
+static const char *const check_keys[] = {"verdict", "since", PAGED, "order", NULL};
 static const char *const knob_keys[] = {"workload", PAGED, NULL};
 static const char *const as_of_keys[] = {"as_of", NULL};
 static const char *const decision_keys[] = {"workload", "knob", "status", "as_of", "since",
@@ -90,6 +92,21 @@ const struct route api_routes[] = {
      "Delete a trace that no history refers to.", NULL},
     {"GET", "/v1/traces/{name}/requests", traces_requests_list, SCOPE_READ, ROUTE_WORKER,
      "The requests of a trace in the order of their arrival.", request_keys},
+    {"GET", "/v1/gates", gates_list, SCOPE_READ, ROUTE_WORKER, "Gates by name.", knob_keys},
+    {"GET", "/v1/gates/{name}", gates_get, SCOPE_READ, ROUTE_WORKER,
+     "One gate with its baselines and the waivers in force.", NULL},
+    {"PUT", "/v1/gates/{name}", gates_put, SCOPE_REVIEW, WRITES,
+     "Create or replace a gate: targets and largest regressions, signed off.", NULL},
+    {"DELETE", "/v1/gates/{name}", gates_delete, SCOPE_REVIEW, ROUTE_WORKER,
+     "Delete a gate with its baselines and waivers; its checks stay.", NULL},
+    {"POST", "/v1/gates/{name}/baseline", gates_baseline_post, SCOPE_REVIEW, WRITES,
+     "Choose the scorecard that regressions on its profile are held against.", NULL},
+    {"POST", "/v1/gates/{name}/waivers", gates_waivers_post, SCOPE_REVIEW, WRITES | ROUTE_IDEMPOTENT_KEY,
+     "Waive one metric of a gate until a date.", NULL},
+    {"POST", "/v1/gates/{name}/checks", gates_checks_post, SCOPE_EVALUATE, EVALUATES | ROUTE_IDEMPOTENT_KEY,
+     "Check a sketch; with enforce=true every verdict that must stop a pipeline is a 409.", enforce_keys},
+    {"GET", "/v1/gates/{name}/checks", gates_checks_list, SCOPE_READ, ROUTE_WORKER, "Checks, newest first.",
+     check_keys},
     {"GET", "/v1/knobs", knobs_list, SCOPE_READ, ROUTE_WORKER, "Registered knobs.", knob_keys},
     {"GET", "/v1/knobs/{workload}", knobs_of_workload_list, SCOPE_READ, ROUTE_WORKER, "The knobs of a workload.",
      page_keys},

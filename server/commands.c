@@ -17,6 +17,7 @@
 #include "server/listener.h"
 
 #define SYSTEM_DIRECTORY "/var/lib/fitd"
+#define SKETCH_MAX_BYTES (256 * 1024)
 
 /* SIGPIPE is ignored in the whole process, because the daemon and the HTTP client need that: a reader that has seen enough
    (`| head`) is met here instead. */
@@ -39,6 +40,10 @@ int commands_help(void)
       "                                    evaluate a workload sketch (FILE - reads standard input), here or on a\n"
       "                                    server (token in FITD_TOKEN). Exit 0 fit, 1 no fit, 2 not valid,\n"
       "                                    4 not available\n"
+      "  fitd check GATE FILE --server URL [--json]\n"
+      "                                    check a sketch (or {sketch, measured}) at a gate of a server (token in\n"
+      "                                    FITD_TOKEN). Exit 0 pass, 1 fail, 2 inconclusive, 3 no target, 4 no "
+      "verdict\n"
       "  fitd accuracy FILE [--json | --rows] [--models DIR] [--constants FILE]\n"
       "                                    predict a table of measurements (CSV) and print the errors; --rows prints\n"
       "                                    each prediction, --models names a folder of Hugging Face configs\n"
@@ -121,6 +126,33 @@ int commands_settings(bool *runs, struct config *config, struct config_sources *
     (void)puts("the settings are valid");
   *runs = !dumps && !checks;
   return commands_end_output(EXIT_STATUS_OK, EXIT_STATUS_FAILED);
+}
+
+char *commands_read_sketch(const char *path, size_t *length)
+{
+  bool is_stdin = strcmp(path, "-") == 0;
+  FILE *file = is_stdin ? stdin : fopen(path, "re");
+  char *bytes = malloc(SKETCH_MAX_BYTES + 1);
+  bool ok = file != NULL && bytes != NULL;
+  if (file == NULL) {
+    (void)fprintf(stderr, "fitd: %s can not be read: %s\n", path, strerror(errno));
+  } else if (bytes != NULL) {
+    *length = fread(bytes, 1, SKETCH_MAX_BYTES + 1, file);
+    if (ferror(file)) {
+      (void)fprintf(stderr, "fitd: reading %s failed: %s\n", path, strerror(errno));
+      ok = false;
+    } else if (*length > SKETCH_MAX_BYTES) {
+      (void)fprintf(stderr, "fitd: %s is larger than the limit of 256 kB\n", path);
+      ok = false;
+    }
+  }
+  if (file != NULL && !is_stdin)
+    (void)fclose(file);
+  if (!ok) {
+    free(bytes);
+    bytes = NULL;
+  }
+  return bytes;
 }
 
 unsigned commands_cores(void)

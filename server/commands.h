@@ -13,6 +13,7 @@ enum exit_status {
 };
 
 int command_evaluate(int argc, char *const *argv); /* evaluate.c */
+int command_check(int argc, char *const *argv);    /* check.c */
 int command_accuracy(int argc, char *const *argv); /* accuracy.c */
 int command_token(int argc, char *const *argv);
 int command_migrate(int argc, char *const *argv);
@@ -22,6 +23,9 @@ int command_restore(int argc, char *const *argv);
 /* The words after `fitd serve`: fills *config and *sources; *runs tells whether the daemon shall run, else the exit status
    is returned (--dump-config and --check-config are done here). */
 int commands_settings(bool *runs, struct config *config, struct config_sources *sources, int argc, char *const *argv);
+
+/* A file of at most 256 kB, or standard input for "-"; *length without a terminator. NULL after saying why. */
+char *commands_read_sketch(const char *path, size_t *length);
 
 unsigned commands_cores(void);
 

@@ -1,6 +1,5 @@
 /* fitd evaluate: one sketch, evaluated in this process or by a server; a table for people, the answer's JSON for
    programs, and an exit status for pipelines. */
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +12,6 @@
 #include "server/commands.h"
 #include "server/deps.h"
 
-#define SKETCH_MAX_BYTES (256 * 1024)
 #define WIDTH_DEFAULT 120
 
 struct options {
@@ -26,35 +24,6 @@ struct result {
   char *json; /* evaluation or problem document; NULL = none */
   int status;
 };
-
-/* ---- Input ---- */
-
-static char *read_sketch(const char *path, size_t *length)
-{
-  bool is_stdin = strcmp(path, "-") == 0;
-  FILE *file = is_stdin ? stdin : fopen(path, "re");
-  char *bytes = malloc(SKETCH_MAX_BYTES + 1);
-  bool ok = file != NULL && bytes != NULL;
-  if (file == NULL) {
-    (void)fprintf(stderr, "fitd: %s can not be read: %s\n", path, strerror(errno));
-  } else if (bytes != NULL) {
-    *length = fread(bytes, 1, SKETCH_MAX_BYTES + 1, file);
-    if (ferror(file)) {
-      (void)fprintf(stderr, "fitd: reading %s failed: %s\n", path, strerror(errno));
-      ok = false;
-    } else if (*length > SKETCH_MAX_BYTES) {
-      (void)fprintf(stderr, "fitd: %s is larger than the limit of 256 kB\n", path);
-      ok = false;
-    }
-  }
-  if (file != NULL && !is_stdin)
-    (void)fclose(file);
-  if (!ok) {
-    free(bytes);
-    bytes = NULL;
-  }
-  return bytes;
-}
 
 /* ---- Evaluation ---- */
 
@@ -252,7 +221,7 @@ int command_evaluate(int argc, char *const *argv)
   }
   if (!commands_load_config(&config, &sources, &faults, false))
     return EXIT_STATUS_INVALID;
-  sketch = read_sketch(options.file, &length);
+  sketch = commands_read_sketch(options.file, &length);
   if (sketch == NULL)
     return EXIT_STATUS_INVALID;
   if (options.server != NULL)

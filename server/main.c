@@ -268,13 +268,10 @@ static int dispatch(int argc, char *const *argv)
   static const struct {
     const char *name;
     int (*run)(int argc, char *const *argv);
-  } commands[] = {{"serve", serve},
-                  {"evaluate", command_evaluate},
-                  {"accuracy", command_accuracy},
-                  {"token", command_token},
-                  {"migrate", command_migrate},
-                  {"backup", command_backup},
-                  {"restore", command_restore}};
+  } commands[] = {{"serve", serve},           {"evaluate", command_evaluate},
+                  {"check", command_check},   {"accuracy", command_accuracy},
+                  {"token", command_token},   {"migrate", command_migrate},
+                  {"backup", command_backup}, {"restore", command_restore}};
   size_t i;
   int word;
   for (word = 1; word < argc; word++) {

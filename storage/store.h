@@ -226,64 +226,6 @@ enum err store_evaluation_official(struct store *store, struct store_evaluation 
 enum err store_evaluation_scorecards(struct store *store, struct store_scorecards *out, const char *evaluation,
                                      struct error *e) MUST_CHECK;
 
-/* ---- Knobs: what a team may turn in a workload's sketch ------------------------------------------------------------- */
-struct store_knob {
-  int64_t id; /* order of creation: key of pages */
-  char *workload, *name;
-  int revision;
-  int64_t created_at_ms, changed_at_ms;
-  char *document;
-};
-struct store_knobs {
-  struct store_knob *rows;
-  size_t count;
-  bool has_more;
-};
-void store_knob_fini(struct store_knob *row);
-void store_knobs_fini(struct store_knobs *list);
-/* Puts workload, name, document at changed_at_ms. expected_revision as for documents: ERR_PRECONDITION. */
-enum err store_knob_put(struct store_tx *tx, const struct store_knob *row, int expected_revision, bool *created,
-                        struct error *e) MUST_CHECK;
-enum err store_knob_get(struct store *store, struct store_knob *out, const char *workload, const char *name,
-                        struct error *e) MUST_CHECK;
-enum err store_knob_delete(struct store_tx *tx, const char *workload, const char *name, struct error *e) MUST_CHECK;
-/* In order of creation; workload NULL or "" = all; `after` is an id. */
-enum err store_knob_list(struct store *store, struct store_knobs *out, const char *workload,
-                         const struct store_page *page, struct error *e) MUST_CHECK;
-
-/* ---- Decisions: dated records of a knob turned ---------------------------------------------------------------------- */
-struct store_decision {
-  char *id;
-  int64_t created_at_ms, effective_at_ms;
-  char *workload, *knob;
-  char *supersedes; /* id; "" = none */
-  bool is_revert;
-  int64_t review_by_ms; /* 0 = never */
-  char *document;
-  char *ended_by, *status; /* read only, as of a moment: id or ""; in_force | superseded | reverted | due */
-};
-struct store_decisions {
-  struct store_decision *rows;
-  size_t count;
-  bool has_more;
-};
-struct store_decision_filter {
-  const char *workload, *knob, *status; /* "" or NULL = any */
-  int64_t as_of_ms;                     /* later decisions are not there yet */
-  int64_t since_ms, until_ms;           /* of effective_at_ms; 0 = open */
-  bool only_in_force;                   /* also those that are due */
-};
-void store_decision_fini(struct store_decision *row);
-void store_decisions_fini(struct store_decisions *list);
-/* ERR_NOT_FOUND: what it supersedes; ERR_CONFLICT: that is not in force any more. */
-enum err store_decision_insert(struct store_tx *tx, const struct store_decision *row, struct error *e) MUST_CHECK;
-/* Newest first unless ascending; `after` is an id. */
-enum err store_decision_list(struct store *store, struct store_decisions *out,
-                             const struct store_decision_filter *filter, const struct store_page *page,
-                             struct error *e) MUST_CHECK;
-enum err store_decision_get(struct store *store, struct store_decision *out, const char *id, int64_t as_of_ms,
-                            struct error *e) MUST_CHECK;
-
 /* ---- Series: figures over time --------------------------------------------------------------------------------------- */
 struct store_figure {
   const char *path, *unit; /* "latency.ttft_ms.p99", "ms" */
@@ -441,5 +383,7 @@ enum err store_idempotency_release(struct store_tx *tx, const char *key, const c
                                    struct error *e) MUST_CHECK;
 enum err store_idempotency_get(struct store *store, struct store_idempotency *out, const char *key, const char *caller,
                                struct error *e) MUST_CHECK;
+
+#include "storage/agreements.h"
 
 #endif

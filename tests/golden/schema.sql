@@ -77,6 +77,44 @@ CREATE INDEX evaluation_by_label    ON evaluation (label, id) WHERE label <> '';
 CREATE INDEX evaluation_by_model    ON evaluation (model, id);
 CREATE INDEX evaluation_by_workload ON evaluation (workload, id);
 CREATE INDEX evaluation_official ON evaluation (workload, id) WHERE official_revision > 0;
+CREATE TABLE gate (
+  id            INTEGER PRIMARY KEY,
+  name          TEXT    NOT NULL UNIQUE CHECK (name <> ''),
+  workload      TEXT    NOT NULL CHECK (workload <> ''),
+  revision      INTEGER NOT NULL CHECK (revision > 0),
+  created_at_ms INTEGER NOT NULL,
+  changed_at_ms INTEGER NOT NULL,
+  document      TEXT    NOT NULL
+) STRICT;
+CREATE INDEX gate_by_workload ON gate (workload);
+CREATE TABLE gate_baseline (
+  gate      INTEGER NOT NULL REFERENCES gate (id) ON DELETE CASCADE,
+  profile   TEXT    NOT NULL CHECK (profile <> ''),
+  scorecard TEXT    NOT NULL REFERENCES scorecard (id),
+  set_at_ms INTEGER NOT NULL,
+  is_chosen INTEGER NOT NULL CHECK (is_chosen IN (0, 1)),
+  PRIMARY KEY (gate, profile)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX gate_baseline_by_scorecard ON gate_baseline (scorecard);
+CREATE TABLE gate_check (
+  id            TEXT    NOT NULL PRIMARY KEY,
+  created_at_ms INTEGER NOT NULL,
+  gate          TEXT    NOT NULL CHECK (gate <> ''),
+  workload      TEXT    NOT NULL CHECK (workload <> ''),
+  verdict       TEXT    NOT NULL CHECK (verdict IN ('pass', 'fail', 'inconclusive', 'no_target')),
+  document      TEXT    NOT NULL,
+  CHECK (length(id) = 36 AND substr(id, 1, 8) || substr(id, 10, 4) = printf('%012x', created_at_ms))
+) STRICT;
+CREATE INDEX gate_check_by_gate ON gate_check (gate, id);
+CREATE INDEX gate_check_by_workload ON gate_check (workload, id);
+CREATE TABLE gate_waiver (
+  id            TEXT    NOT NULL PRIMARY KEY,
+  gate          INTEGER NOT NULL REFERENCES gate (id) ON DELETE CASCADE,
+  created_at_ms INTEGER NOT NULL,
+  expires_at_ms INTEGER NOT NULL,
+  document      TEXT    NOT NULL
+) STRICT;
+CREATE INDEX gate_waiver_by_gate ON gate_waiver (gate, expires_at_ms);
 CREATE TABLE gpu_sample (
   node    TEXT    NOT NULL REFERENCES node (name) ON DELETE CASCADE,
   gpu     TEXT    NOT NULL CHECK (gpu <> ''),

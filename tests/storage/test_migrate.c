@@ -395,6 +395,21 @@ START_TEST(test_version_5)
 }
 END_TEST
 
+START_TEST(test_version_6)
+{
+  struct store_evaluation evaluation;
+  struct store_gates gates;
+  open_fixture("v6.sqlite");
+  check_golden();
+  ck_assert_err(store_evaluation_official(store, &evaluation, "support-chat", &error), ERR_OK);
+  ck_assert_str_eq(evaluation.id, "01a22ebe-0ea7-7000-9760-30e1925ee9ce");
+  store_evaluation_fini(&evaluation);
+  ck_assert_err(store_gate_list(store, &gates, "", &(struct store_page){.limit = 1}, &error), ERR_OK);
+  ck_assert_uint_eq(gates.count, 0);
+  store_gates_fini(&gates);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("storage/migrate");
@@ -416,6 +431,7 @@ int main(void)
   tcase_add_test(files, test_version_2);
   tcase_add_test(files, test_version_3);
   tcase_add_test(files, test_version_5);
+  tcase_add_test(files, test_version_6);
   tcase_add_test(runner, test_upgrade_keeps_a_copy);
   tcase_add_test(runner, test_nothing_pending);
   tcase_add_test(runner, test_failure_keeps_nothing);

@@ -340,11 +340,12 @@ static enum err lower_limit(struct store_tx *tx, void *cls, struct error *e)
 
 START_TEST(test_log_stays_small)
 {
+  const int64_t before = file_bytes("-wal"); /* of the migrations; the file never shrinks while it is open */
   ck_assert_err(store_write(store, "limit", lower_limit, NULL, &error), ERR_OK);
   for (unsigned i = 0; i < 400; i++)
     ck_assert_err(write_small(store, i), ERR_OK);
   /* 400 commits of at least three pages each; the log starts again whenever it passes 50. */
-  ck_assert_int_lt(file_bytes("-wal"), 100 * 8300);
+  ck_assert_int_lt(file_bytes("-wal"), before + 100 * 8300);
 }
 END_TEST
 
