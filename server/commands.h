@@ -15,6 +15,7 @@ enum exit_status {
 int command_evaluate(int argc, char *const *argv); /* evaluate.c */
 int command_check(int argc, char *const *argv);    /* check.c */
 int command_accuracy(int argc, char *const *argv); /* accuracy.c */
+int command_scrape(int argc, char *const *argv);   /* scrape_command.c */
 int command_token(int argc, char *const *argv);
 int command_migrate(int argc, char *const *argv);
 int command_backup(int argc, char *const *argv);

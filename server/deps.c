@@ -47,6 +47,12 @@ static void not_ready_reason(void *cls, char *reason, size_t size)
     (void)snprintf(reason, size, "store: %s", e.message);
 }
 
+static enum err check_target(void *cls, const char *host, const char *port, struct error *e)
+{
+  const struct deps *deps = cls;
+  return addresses_check_host(&deps->scrape_allow, host, port, e);
+}
+
 void deps_fill(struct api_deps *out, struct deps *deps, size_t arena_bytes)
 {
   *out = (struct api_deps){.store = deps->store,
@@ -54,6 +60,7 @@ void deps_fill(struct api_deps *out, struct deps *deps, size_t arena_bytes)
                            .random_bytes = random_bytes,
                            .log = deps_log,
                            .not_ready_reason = not_ready_reason,
+                           .check_target = check_target,
                            .cls = deps,
                            .arena_bytes = arena_bytes};
 }

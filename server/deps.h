@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "api/api.h"
+#include "server/addresses.h"
 #include "server/log.h"
 #include "storage/store.h"
 
@@ -13,6 +14,7 @@ struct deps {
   struct store *store;     /* NULL offline */
   struct log *log;         /* NULL: sentences go to standard error */
   atomic_bool is_stopping; /* makes the daemon not ready */
+  struct addresses scrape_allow;
 };
 void deps_fill(struct api_deps *out, struct deps *deps, size_t arena_bytes);
 

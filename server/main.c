@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/observation.h"
 #include "core/fit.h"
 #include "server/clock.h"
 #include "server/commands.h"
@@ -19,6 +20,7 @@
 #include "server/notify.h"
 #include "server/tls.h"
 #include "server/schedule.h"
+#include "server/scrape.h"
 
 #define TICK_MS 100
 
@@ -35,6 +37,7 @@ struct daemon {
   struct tls *tls; /* NULL: plain HTTP */
   struct notify notify;
   struct schedule *schedule;
+  struct scrape *scrape;
   struct api_reevaluation reevaluation;
 };
 
@@ -53,7 +56,10 @@ static enum err open_store_and_api(struct daemon *daemon, struct error *e)
   const struct store_options store_options = {
       .path = config->database, .readers = config->readers, .log = deps_log, .log_cls = &daemon->deps};
   struct api_deps api_deps;
-  enum err err = store_open(&daemon->deps.store, &store_options, e);
+  enum err err = addresses_parse(&daemon->deps.scrape_allow, config->scrape_allow, e);
+  if (err != ERR_OK)
+    return err;
+  err = store_open(&daemon->deps.store, &store_options, e);
   if (err != ERR_OK)
     return err;
   deps_fill(&api_deps, &daemon->deps, (size_t)config->evaluation_memory << 20);
@@ -61,6 +67,15 @@ static enum err open_store_and_api(struct daemon *daemon, struct error *e)
   if (err == ERR_OK)
     err = auth_open(&daemon->auth, daemon->deps.store, e);
   return err;
+}
+
+static enum err start_scraping(struct daemon *daemon, struct error *e)
+{
+  const struct scrape_options options = {.api = daemon->api,
+                                         .log = daemon->deps.log,
+                                         .allowed = &daemon->deps.scrape_allow,
+                                         .body_max_bytes = (size_t)daemon->config.scrape_page_max << 20};
+  return scrape_start(&daemon->scrape, &options, e);
 }
 
 static enum err load_certificate(struct daemon *daemon, struct error *e)
@@ -91,10 +106,18 @@ static enum err reevaluate(void *cls, bool *again, struct error *e)
   return api_reevaluate(daemon->api, &daemon->reevaluation, again, e);
 }
 
+static enum err store_observed(void *cls, bool *again, struct error *e)
+{
+  struct daemon *daemon = cls;
+  const struct api_retention retention = {daemon->config.keep_minutes, daemon->config.keep_hours};
+  *again = false;
+  return api_store_observed(daemon->api, &retention, e);
+}
+
 /* What the daemon does by itself. */
 static enum err start_schedule(struct daemon *daemon, struct error *e)
 {
-  const struct schedule_job jobs[] = {{"reevaluate", 1, reevaluate, daemon}};
+  const struct schedule_job jobs[] = {{"reevaluate", 1, reevaluate, daemon}, {"observed", 5, store_observed, daemon}};
   return schedule_start(&daemon->schedule, jobs, sizeof jobs / sizeof jobs[0], daemon->deps.log, e);
 }
 
@@ -126,6 +149,8 @@ static enum err start(struct daemon *daemon, struct error *e)
   options.is_https = daemon->tls != NULL;
   if (err == ERR_OK)
     err = http_start(&daemon->http, &options, &settings, e);
+  if (err == ERR_OK)
+    err = start_scraping(daemon, e);
   if (err == ERR_OK)
     err = start_schedule(daemon, e);
   return err;
@@ -206,6 +231,7 @@ static void drain(struct daemon *daemon, const sigset_t *signals)
 static void stop(struct daemon *daemon)
 {
   schedule_stop(daemon->schedule);
+  scrape_stop(daemon->scrape);
   workers_close(daemon->workers);
   http_stop(daemon->http);
   control_stop(daemon->control);
@@ -268,10 +294,15 @@ static int dispatch(int argc, char *const *argv)
   static const struct {
     const char *name;
     int (*run)(int argc, char *const *argv);
-  } commands[] = {{"serve", serve},           {"evaluate", command_evaluate},
-                  {"check", command_check},   {"accuracy", command_accuracy},
-                  {"token", command_token},   {"migrate", command_migrate},
-                  {"backup", command_backup}, {"restore", command_restore}};
+  } commands[] = {{"serve", serve},
+                  {"evaluate", command_evaluate},
+                  {"check", command_check},
+                  {"accuracy", command_accuracy},
+                  {"scrape", command_scrape},
+                  {"token", command_token},
+                  {"migrate", command_migrate},
+                  {"backup", command_backup},
+                  {"restore", command_restore}};
   size_t i;
   int word;
   for (word = 1; word < argc; word++) {

@@ -1,10 +1,12 @@
 #!/bin/sh
-# Installs the Debian packages that are missing: tools/deps.sh build [check]. Says first what it would install; uses sudo
+# Installs the Debian packages that are missing: tools/deps.sh build [check] [peers]. Says first what it would install; uses sudo
 # only when not root; stops with a message where it can not install. This is the only list of packages.
 set -eu
 
 build_packages="gcc libc6-dev make pkg-config libmicrohttpd-dev libgnutls28-dev libjansson-dev libsqlite3-dev libcurl4-openssl-dev
   nettle-dev zlib1g-dev check"
+# Programs that tests talk to where they are installed. Both are services that start when they are installed, so only CI asks.
+peer_packages="prometheus-node-exporter prometheus"
 check_packages="clang clang-format clang-tidy cppcheck pmccabe shellcheck"
 
 fail()
@@ -18,10 +20,11 @@ for set in "$@"; do
   case $set in
   build) wanted="$wanted $build_packages" ;;
   check) wanted="$wanted $check_packages" ;;
-  *) fail "unknown set '$set'; there are: build check" ;;
+  peers) wanted="$wanted $peer_packages" ;;
+  *) fail "unknown set '$set'; there are: build check peers" ;;
   esac
 done
-[ -n "$wanted" ] || fail "say which set: build check"
+[ -n "$wanted" ] || fail "say which set: build check peers"
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   if command -v cc >/dev/null && command -v pkg-config >/dev/null &&
