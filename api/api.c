@@ -130,7 +130,7 @@ static void check_query_key(void *cls, const char *key)
   struct api_call *call = cls;
   const char *const *allowed = call->route->query != NULL ? call->route->query : none;
   const char *const *word;
-  const char *first;
+  const char *first = NULL;
   char pointer[80], excerpt[READ_EXCERPT_SIZE];
   size_t i;
   (void)snprintf(pointer, sizeof pointer, "?%s", read_excerpt(excerpt, key));
@@ -145,6 +145,8 @@ static void check_query_key(void *cls, const char *key)
   else if ((strcmp(key, "metric") != 0 || (call->route->flags & ROUTE_METRICS) == 0) &&
            call->request->query(call->request->cls, key, &first, 1) > 1)
     faults_add(call->faults, FAULT_CONFLICT, pointer, NULL, "is given more than once");
+  else if (first == NULL || first[0] == '\0')
+    faults_add(call->faults, FAULT_OUT_OF_RANGE, pointer, NULL, "is empty: give it a value or leave it out");
 }
 
 static bool query_is_known(struct api_call *call)
@@ -181,9 +183,10 @@ static bool take_body(struct api_call *call, struct api_response *out, struct er
   }
   if (request->body_len == 0 && (flags & ROUTE_BODY_OPTIONAL) != 0)
     return true;
-  if (request->body_len > 0 && type != NULL && (flags & ROUTE_BODY_TRACE) == 0 && !is_json_type(type)) {
+  if (request->body_len > 0 && type != NULL && (flags & ROUTE_BODY_TRACE) == 0 &&
+      (!is_json_type(type) || !call_charset_is_utf8(type))) {
     api_problem(out, 415, "unsupported-media-type", request->request_id, request->path,
-                "the body must be application/json");
+                "the body must be application/json, in UTF-8");
     return false;
   }
   if (request->body_len > 0 && encoding != NULL && strcasecmp(encoding, "identity") != 0) {

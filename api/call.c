@@ -12,6 +12,16 @@ const char *call_query(const struct api_call *call, const char *key)
   return value != NULL ? value : "";
 }
 
+bool call_charset_is_utf8(const char *type)
+{
+  const char *charset = strcasestr(type, "charset=");
+  if (charset == NULL)
+    return true;
+  charset += strlen("charset=");
+  charset += *charset == '"';
+  return strncasecmp(charset, "utf-8", 5) == 0 || strncasecmp(charset, "us-ascii", 8) == 0;
+}
+
 /* ---- Accept (RFC 9110 §12.5.1) ---------------------------------------------------------------------------------- */
 
 static size_t trimmed(const char **at, const char *end)

@@ -50,6 +50,9 @@ void call_new_id(const struct api_call *call, char id[37], unsigned sequence); /
 /* First value of a query key, NULL when absent. */
 const char *call_query(const struct api_call *call, const char *key);
 
+/* Whether the charset of a Content-Type is UTF-8 (or ASCII), or none is given. */
+bool call_charset_is_utf8(const char *type);
+
 /* ?limit= ?cursor= ?order=; faults carry pointers like "?limit" . Returns false with faults added. */
 bool call_page(struct api_call *call, struct store_page *page);
 

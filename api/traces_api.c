@@ -222,26 +222,15 @@ static bool is_type(const char *type, const char *wanted)
   return length == strlen(wanted) && strncasecmp(type, wanted, length) == 0;
 }
 
-/* charset=utf-8, quoted or not, or none. */
-static bool is_utf8_charset(const char *type)
-{
-  const char *charset = strcasestr(type, "charset=");
-  if (charset == NULL)
-    return true;
-  charset += strlen("charset=");
-  charset += *charset == '"';
-  return strncasecmp(charset, "utf-8", 5) == 0 || strncasecmp(charset, "us-ascii", 8) == 0;
-}
-
 /* By Content-Type; false: `out` holds the refusal. */
 static bool choose_carrier(enum trace_carrier *carrier, const struct api_call *call, struct api_response *out)
 {
   static const char *const lines[] = {"application/jsonl", "application/x-ndjson", "application/x-jsonlines",
                                       "application/jsonlines", "application/ndjson"};
   const char *type = request_header(call, "Content-Type");
-  bool is_known = type != NULL && is_utf8_charset(type) && is_type(type, "text/csv");
+  bool is_known = type != NULL && call_charset_is_utf8(type) && is_type(type, "text/csv");
   *carrier = TRACE_CSV;
-  for (size_t i = 0; type != NULL && is_utf8_charset(type) && i < sizeof lines / sizeof lines[0]; i++)
+  for (size_t i = 0; type != NULL && call_charset_is_utf8(type) && i < sizeof lines / sizeof lines[0]; i++)
     if (is_type(type, lines[i])) {
       *carrier = TRACE_JSON_LINES;
       is_known = true;
