@@ -5,9 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <ctype.h>
 #include <string.h>
-#include <strings.h>
 
 #include "api/document.h"
 #include "api/read.h"
@@ -21,9 +19,9 @@ struct live_snapshot {
 
 struct catalogue {
   pthread_mutex_t lock;
-  struct store *store;                      /* NULL: the seed alone */
-  struct live_snapshot *live;               /* the first one is current, the others are still in use somewhere */
-  uint64_t versions[STORE_CATALOGUE_COUNT]; /* of the current one */
+  struct store *store;                          /* NULL: the seed alone */
+  struct live_snapshot *live;                   /* the first one is current, the others are still in use somewhere */
+  uint64_t versions[STORE_CATALOGUE_COUNT + 1]; /* of the current one; calibrations last */
 };
 
 /* ---- One document --------------------------------------------------------------------------------------------------- */
@@ -91,6 +89,7 @@ static void snapshot_free(struct live_snapshot *live)
   free(live->snapshot.profiles);
   free(live->snapshot.models);
   free(live->snapshot.stacks);
+  free(live->snapshot.calibrations);
   free(live->snapshot.profile_names);
   free(live->snapshot.model_names);
   free(live->snapshot.stack_names);
@@ -202,6 +201,49 @@ static enum err add_stored(struct catalogue_snapshot *snapshot, struct store *st
   return code;
 }
 
+static enum err add_calibration(struct catalogue_snapshot *snapshot, const struct store_calibration *stored,
+                                struct error *e)
+{
+  struct catalogue_calibration *row,
+      *rows = array_grow(snapshot->calibrations, snapshot->calibration_count, sizeof *rows);
+  json_t *document;
+  bool is_read;
+  if (rows == NULL)
+    return error_set(e, ERR_NOMEM, "", "not enough memory for the catalogue");
+  snapshot->calibrations = rows;
+  row = &rows[snapshot->calibration_count];
+  document = json_loads(stored->document, 0, NULL);
+  is_read = calibration_read(&row->calibration, document);
+  json_decref(document);
+  if (!is_read)
+    return error_set(e, ERR_INTERNAL, "", "the stored calibration %s can not be read", stored->id);
+  (void)snprintf(row->id, sizeof row->id, "%s", stored->id);
+  (void)snprintf(row->profile, sizeof row->profile, "%s", stored->profile);
+  (void)snprintf(row->model, sizeof row->model, "%s", stored->model);
+  (void)snprintf(row->stack, sizeof row->stack, "%s", stored->stack);
+  snapshot->calibration_count++;
+  return ERR_OK;
+}
+
+static enum err add_calibrations(struct catalogue_snapshot *snapshot, struct store *store, struct error *e)
+{
+  const struct store_history_filter filter = {.workload = NULL};
+  struct store_page page = {.limit = PAGE_ROWS};
+  bool has_more = true;
+  enum err code = ERR_OK;
+  while (has_more && code == ERR_OK) {
+    struct store_calibrations list;
+    code = store_calibration_list(store, &list, &filter, true, &page, e);
+    for (size_t i = 0; i < list.count && code == ERR_OK; i++)
+      code = add_calibration(snapshot, &list.rows[i], e);
+    has_more = list.has_more && list.count > 0;
+    if (has_more)
+      (void)snprintf(page.after, sizeof page.after, "%s", list.rows[list.count - 1].id);
+    store_calibrations_fini(&list);
+  }
+  return code;
+}
+
 static enum err add_seed(struct catalogue_snapshot *snapshot, const struct family *family, struct error *e)
 {
   const struct catalogue_seed *seed = family->seed;
@@ -268,6 +310,8 @@ static enum err snapshot_fill(struct catalogue_snapshot *snapshot, struct store 
   for (size_t i = 0; i < sizeof families / sizeof families[0] && code == ERR_OK; i++)
     code = store != NULL ? add_stored(snapshot, store, &families[i], e) : add_seed(snapshot, &families[i], e);
   snapshot->is_seed_alone = store == NULL;
+  if (code == ERR_OK && store != NULL)
+    code = add_calibrations(snapshot, store, e);
   if (code == ERR_OK)
     code = index_names(snapshot, e);
   return code == ERR_OK ? index_stacks(snapshot, e) : code;
@@ -320,11 +364,13 @@ static void sweep(const struct catalogue *catalogue)
 static enum err refresh(struct catalogue *catalogue, struct error *e)
 {
   struct store *store = catalogue->store;
-  uint64_t versions[STORE_CATALOGUE_COUNT] = {0};
+  uint64_t versions[STORE_CATALOGUE_COUNT + 1] = {0};
   struct live_snapshot *live;
   enum err code;
   for (size_t i = 0; store != NULL && i < sizeof families / sizeof families[0]; i++)
     versions[families[i].kind] = store_catalogue_version(store, families[i].kind);
+  if (store != NULL)
+    versions[STORE_CATALOGUE_COUNT] = store_calibration_version(store);
   if (catalogue->live != NULL && memcmp(versions, catalogue->versions, sizeof versions) == 0)
     return ERR_OK;
   live = calloc(1, sizeof *live);
@@ -368,71 +414,6 @@ void catalogue_release(struct catalogue *catalogue, const struct catalogue_snaps
     live->snapshot.references--;
   sweep(catalogue);
   (void)pthread_mutex_unlock(&catalogue->lock);
-}
-
-static int compare_stack_name(const void *key, const void *row)
-{
-  const struct catalogue_stack *stack = row;
-  return strcmp(key, stack->name);
-}
-
-const struct catalogue_stack *catalogue_find_stack(const struct catalogue_snapshot *snapshot, const char *name)
-{
-  if (snapshot->stack_count == 0)
-    return NULL;
-  return bsearch(name, snapshot->stacks, snapshot->stack_count, sizeof *snapshot->stacks, compare_stack_name);
-}
-
-static int compare_profile_name(const void *key, const void *row)
-{
-  const struct catalogue_profile *profile = row;
-  return strcmp(key, profile->hardware.name);
-}
-
-const struct catalogue_profile *catalogue_find_profile(const struct catalogue_snapshot *snapshot, const char *name)
-{
-  if (snapshot->profile_count == 0)
-    return NULL;
-  return bsearch(name, snapshot->profiles, snapshot->profile_count, sizeof *snapshot->profiles, compare_profile_name);
-}
-
-/* "meta-llama/Meta-Llama-3.1-70B-Instruct" → "llama-3.1-70b": a Hugging Face id without organisation and the decorations
-   that do not change the architecture, in lower case. */
-static void plain_name(char to[65], const char *id)
-{
-  static const char *const suffixes[] = {"-instruct", "-hf", "-it", "-base", "-chat"};
-  const char *slash = strrchr(id, '/');
-  const char *from = slash != NULL ? slash + 1 : id;
-  size_t length;
-  if (strncasecmp(from, "meta-", 5) == 0)
-    from += 5;
-  for (length = 0; length < 64 && from[length] != '\0'; length++)
-    to[length] = (char)tolower((unsigned char)from[length]);
-  to[length] = '\0';
-  for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
-    const size_t n = strlen(suffixes[i]);
-    if (length > n && strcmp(to + length - n, suffixes[i]) == 0)
-      to[length -= n] = '\0';
-  }
-}
-
-const struct catalogue_model *catalogue_find_model(const struct catalogue_snapshot *snapshot, const char *name)
-{
-  char plain[65];
-  size_t i;
-  for (i = 0; i < snapshot->model_count; i++)
-    if (strcmp(snapshot->models[i].name, name) == 0)
-      return &snapshot->models[i];
-  for (i = 0; i < snapshot->model_count; i++)
-    if (snapshot->models[i].alias[0] != '\0' && strcasecmp(snapshot->models[i].alias, name) == 0)
-      return &snapshot->models[i];
-  if (strchr(name, '/') == NULL)
-    return NULL;
-  plain_name(plain, name);
-  for (i = 0; i < snapshot->model_count; i++)
-    if (strcmp(snapshot->models[i].name, plain) == 0)
-      return &snapshot->models[i];
-  return NULL;
 }
 
 /* ---- Seed ----------------------------------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 
+#include "core/calibration.h"
 #include "core/hardware.h"
 #include "core/model.h"
 #include "storage/store.h"
@@ -28,6 +29,11 @@ struct catalogue_stack {
   char parts[STACK_PARTS][128]; /* "" = not given */
   int revision;
 };
+struct catalogue_calibration {
+  char id[37];
+  char profile[65], model[129], stack[640]; /* model, stack "" = of any */
+  struct calibration calibration;
+};
 struct catalogue_snapshot {
   unsigned references; /* guarded by the holder */
   size_t profile_count;
@@ -36,9 +42,11 @@ struct catalogue_snapshot {
   struct catalogue_model *models; /* sorted by name */
   size_t stack_count;
   struct catalogue_stack *stacks; /* sorted by name */
-  bool is_seed_alone;             /* without a store: what only a store can hold is not known */
-  const char **profile_names;     /* NULL-terminated, for suggestions */
-  const char **model_names;       /* names and aliases */
+  size_t calibration_count;
+  struct catalogue_calibration *calibrations; /* in use, newest first */
+  bool is_seed_alone;                         /* without a store: what only a store can hold is not known */
+  const char **profile_names;                 /* NULL-terminated, for suggestions */
+  const char **model_names;                   /* names and aliases */
   const char **stack_names;
 };
 
@@ -54,6 +62,10 @@ void catalogue_release(struct catalogue *catalogue, const struct catalogue_snaps
    organisation, no "Meta-", "-Instruct", "-hf" …) is the name: such repositories share one architecture. */
 const struct catalogue_profile *catalogue_find_profile(const struct catalogue_snapshot *snapshot, const char *name);
 const struct catalogue_stack *catalogue_find_stack(const struct catalogue_snapshot *snapshot, const char *name);
+/* The newest that matches; `stack` as store_measurement has it. */
+const struct catalogue_calibration *catalogue_find_calibration(const struct catalogue_snapshot *snapshot,
+                                                               const char *profile, const char *model,
+                                                               const char *stack);
 const struct catalogue_model *catalogue_find_model(const struct catalogue_snapshot *snapshot, const char *name);
 
 /* The embedded seed files, generated at build time from deploy/catalog (build/gen/seed.c). */
@@ -72,6 +84,11 @@ enum err catalogue_seed_store(struct store *store, int64_t now_ms, struct error 
 void profile_read(struct hardware *out, const json_t *document, const char *pointer, struct faults *faults);
 json_t *profile_write(const struct hardware *hardware,
                       const json_t *source); /* normalised document, source's notes kept */
+
+/* What is kept of a fit, from and to its document's members "factors" and "band_scale". False: not what we wrote. */
+bool calibration_read(struct calibration *out, const json_t *document);
+json_t *calibration_factors_write(const struct calibration *calibration);
+json_t *calibration_bands_write(const struct calibration *calibration);
 
 /* {"driver", "framework", "runtime", "kernels"}, at least one of them. */
 void stack_read(struct catalogue_stack *out, const json_t *body, const char *pointer, struct faults *faults);

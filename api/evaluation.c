@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/quality.h"
 #include "api/write.h"
 
 /* A card as computed, kept for ordering; its strings died with the arena, its JSON has copies. */
@@ -32,22 +33,30 @@ static int by_rank(const void *a, const void *b)
 }
 
 static enum err evaluate_profile(struct result *result, struct scorecard_identity *identity, struct arena *arena,
-                                 const struct catalogue_profile *profile, enum fit_depth depth, struct error *e)
+                                 const struct catalogue_profile *profile, enum fit_depth depth, struct store *store,
+                                 struct error *e)
 {
+  const struct sketch_calibration *calibration = sketch_calibration(identity->sketch, profile);
+  struct quality quality = {.verdict = QUALITY_UNMEASURED};
   const struct fit_request request = {.workload = &identity->sketch->workload,
                                       .model = &identity->sketch->model,
                                       .hardware = &profile->hardware,
                                       .depth = depth,
+                                      .calibration = calibration != NULL ? &calibration->calibration : NULL,
                                       .draft_model =
                                           identity->sketch->has_draft_model ? &identity->sketch->draft_model : NULL};
   const size_t mark = arena_mark(arena);
   enum err rc;
   identity->profile = profile;
+  identity->calibration = calibration;
+  identity->quality = &quality;
   result->source = profile;
   result->profile = profile->hardware.name;
   json_decref(result->document);
   result->document = NULL;
   rc = fit_evaluate(&result->card, &request, arena, e);
+  if (rc == ERR_OK)
+    rc = quality_judge(&quality, store, identity->sketch, &result->card, e);
   if (rc == ERR_OK) {
     result->document = scorecard_write(&result->card, identity);
     if (result->document == NULL)
@@ -69,7 +78,7 @@ static enum err deepen_best(struct result *results, struct scorecard_identity *i
     return ERR_OK;
   qsort(results, identity->sketch->profile_count, sizeof *results, by_rank);
   for (size_t i = 0; i < count && rc == ERR_OK; i++)
-    rc = evaluate_profile(&results[i], identity, arena, results[i].source, FIT_FULL, e);
+    rc = evaluate_profile(&results[i], identity, arena, results[i].source, FIT_FULL, options->deps->store, e);
   return rc;
 }
 
@@ -85,7 +94,8 @@ static enum err evaluate_all(struct result *results, struct scorecard_identity *
     return error_set(e, ERR_NOMEM, "", "not enough memory for an evaluation");
   arena_init(&arena, memory, options->arena_bytes);
   for (size_t i = 0; i < sketch->profile_count && rc == ERR_OK; i++)
-    rc = evaluate_profile(&results[i], identity, &arena, sketch->profiles[i], is_full ? FIT_FULL : FIT_QUICK, e);
+    rc = evaluate_profile(&results[i], identity, &arena, sketch->profiles[i], is_full ? FIT_FULL : FIT_QUICK,
+                          options->deps->store, e);
   if (rc == ERR_OK)
     rc = deepen_best(results, identity, &arena, options, e);
   free(memory);
@@ -247,7 +257,8 @@ enum err evaluation_run(struct evaluation *out, const struct sketch *sketch, con
   struct result *results = NULL;
   enum err rc;
   memset(out, 0, sizeof *out);
-  if (sketch->canonical == NULL || sketch->profiles == NULL || sketch->notes == NULL || sketch->traffic == NULL)
+  if (sketch->canonical == NULL || sketch->profiles == NULL || sketch->calibrations == NULL || sketch->notes == NULL ||
+      sketch->traffic == NULL)
     return error_set(e, ERR_NOMEM, "", "not enough memory to read the sketch");
   new_id(out->id, options, 0);
   memcpy(identity.evaluation, out->id, sizeof identity.evaluation);

@@ -4,7 +4,14 @@
 #define FITD_API_EVALUATION_H
 
 #include "api/catalogue.h"
+#include "core/calibration.h"
 #include "core/fit.h"
+
+/* Factors fitted to measurements of the sketch's model and stack on a profile. */
+struct sketch_calibration {
+  char id[37]; /* "" = none */
+  struct calibration calibration;
+};
 
 /* A sketch as read: workload, model and candidate profiles resolved against a snapshot. */
 struct sketch {
@@ -19,8 +26,10 @@ struct sketch {
   json_t *traffic;           /* the block as sent; owned */
   const struct catalogue_profile **profiles; /* owned array of borrowed rows */
   size_t profile_count;
-  bool profiles_are_named; /* the sketch lists them */
-  bool precision_is_word;  /* one word for weights, KV cache and activations */
+  struct sketch_calibration *calibrations; /* owned; one a profile */
+  bool profiles_are_named;                 /* the sketch lists them */
+  json_t *quality;                         /* targets.quality as sent; NULL when absent; owned */
+  bool precision_is_word;                  /* one word for weights, KV cache and activations */
   json_t *stack, *context; /* owned; NULL when absent; a stored stack as {"name", "revision", parts…} */
   char stack_name[65];     /* of a stored stack; "" = none, or given in full */
   char digest[72];         /* of the canonical sketch */
@@ -30,8 +39,16 @@ struct sketch {
 void sketch_read(struct sketch *out, const struct catalogue_snapshot *snapshot, const json_t *body, const char *pointer,
                  struct faults *faults);
 void sketch_fini(struct sketch *sketch);
+/* The stack as history and measurements are searched by it: its name, else its canonical text, "" without one. malloc'ed; NULL
+   when memory is out. */
+char *sketch_stack_text(const struct sketch *sketch);
+/* Of one of its profiles. */
+const struct sketch_calibration *sketch_calibration(const struct sketch *sketch,
+                                                    const struct catalogue_profile *profile);
 /* Of everything that can change a figure: prose and context are left out. False when memory is out. */
 bool sketch_digest(char to[72], const json_t *body);
+
+struct quality;
 
 /* One scorecard with what identifies it. */
 struct scorecard_identity {
@@ -40,6 +57,8 @@ struct scorecard_identity {
   const char *label; /* NULL = none */
   const struct sketch *sketch;
   const struct catalogue_profile *profile;
+  const struct sketch_calibration *calibration; /* that was used; NULL = none */
+  const struct quality *quality;                /* NULL: nothing is known about it */
 };
 json_t *scorecard_write(const struct scorecard *card, const struct scorecard_identity *identity);
 /* Parts of it (api/scorecard_advice.c); NULL when memory is out. */

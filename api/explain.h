@@ -14,6 +14,8 @@ struct explain_inputs {
   struct catalogue_profile profile;
   bool has_configuration;
   struct explain_configuration configuration;
+  bool has_calibration;
+  struct calibration calibration; /* that the scorecard names, retired since or not */
 };
 /* ERR_NOT_FOUND: no such scorecard. ERR_CONFLICT: this version can not read the stored sketch. */
 enum err explain_load(struct explain_inputs *out, struct api_call *call, const char *id, struct error *e) MUST_CHECK;

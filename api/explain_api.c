@@ -28,6 +28,7 @@ static enum err compute(struct explanation *out, const struct explain_inputs *in
                                       .model = &inputs->sketch.model,
                                       .hardware = &inputs->profile.hardware,
                                       .depth = FIT_QUICK,
+                                      .calibration = inputs->has_calibration ? &inputs->calibration : NULL,
                                       .draft_model =
                                           inputs->sketch.has_draft_model ? &inputs->sketch.draft_model : NULL};
   const enum err rc = explain(out, &request, inputs->has_configuration ? &inputs->configuration : NULL, arena, e);

@@ -168,6 +168,26 @@ static void read_configuration(struct explain_inputs *out)
                                      .max_batch = (unsigned)count_of(from, "max_batch")};
 }
 
+static enum err load_calibration(struct explain_inputs *out, struct store *store, struct error *e)
+{
+  const char *id = json_string_value(card_at(out->card, "provenance.calibration"));
+  struct store_calibration row;
+  json_t *document;
+  enum err rc;
+  if (id == NULL)
+    return ERR_OK;
+  rc = store_calibration_get(store, &row, id, e);
+  if (rc != ERR_OK)
+    return rc;
+  document = json_loads(row.document, 0, NULL);
+  out->has_calibration = calibration_read(&out->calibration, document);
+  if (!out->has_calibration)
+    rc = error_set(e, ERR_INTERNAL, "", "the stored calibration %s can not be read, or memory is out", id);
+  json_decref(document);
+  store_calibration_fini(&row);
+  return rc;
+}
+
 enum err explain_load(struct explain_inputs *out, struct api_call *call, const char *id, struct error *e)
 {
   char *text = NULL;
@@ -186,6 +206,8 @@ enum err explain_load(struct explain_inputs *out, struct api_call *call, const c
     rc = load_sketch(out, call, e);
   if (rc == ERR_OK)
     rc = load_model(out, call_store(call), e);
+  if (rc == ERR_OK)
+    rc = load_calibration(out, call_store(call), e);
   return rc;
 }
 

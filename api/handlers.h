@@ -28,6 +28,17 @@ api_handler profiles_delete;
 api_handler profiles_revisions_list;
 api_handler profiles_revisions_get;
 
+/* measurements_api.c, calibrations_api.c, quality_api.c */
+api_handler measurements_post;
+api_handler measurements_list;
+api_handler measurements_get;
+api_handler calibrations_post;
+api_handler calibrations_list;
+api_handler calibrations_get;
+api_handler calibrations_delete;
+api_handler quality_results_post;
+api_handler quality_results_list;
+
 /* series_api.c, annotations_api.c, portfolio_api.c */
 api_handler series_get;
 api_handler annotations_get;

@@ -13,6 +13,10 @@ static const char *const scorecard_keys[] = {"workload", "model",       "profile
                                              "stack",    "context.ref", "since",   "until",   "latest",
                                              PAGED,      "order",       "format",  NULL};
 
+static const char *const measurement_keys[] = {"workload", "model", "profile", "stack", "since",
+                                               "until",    PAGED,   "order",   NULL};
+static const char *const calibration_keys[] = {"model", "profile", "stack", "since", "until", PAGED, "order", NULL};
+static const char *const quality_keys[] = {"model", "stack", "benchmark", "since", "until", PAGED, "order", NULL};
 static const char *const series_keys[] = {"workload", "profile", "metric", "bucket", "since",
                                           "until",    "by",      "source", "format", NULL};
 static const char *const annotation_keys[] = {"workload", "since", "until", "limit", "fields", NULL};
@@ -45,6 +49,22 @@ const struct route api_routes[] = {
      format_keys},
     {"GET", "/v1/evaluations/{id}/sketch", evaluations_sketch_get, SCOPE_READ, 0, "The sketch as it was received.",
      NULL},
+    {"POST", "/v1/measurements", measurements_post, SCOPE_EVALUATE, WRITES | ROUTE_IDEMPOTENT_KEY,
+     "Store what was measured beside the prediction for the same sketch.", NULL},
+    {"GET", "/v1/measurements", measurements_list, SCOPE_READ, ROUTE_WORKER, "Measurements, newest first.",
+     measurement_keys},
+    {"GET", "/v1/measurements/{id}", measurements_get, SCOPE_READ, 0, "One measurement.", NULL},
+    {"POST", "/v1/calibrations", calibrations_post, SCOPE_REVIEW, WRITES | ROUTE_IDEMPOTENT_KEY,
+     "Fit efficiency factors to measurements; evaluations that match use the newest.", NULL},
+    {"GET", "/v1/calibrations", calibrations_list, SCOPE_READ, ROUTE_WORKER, "Calibrations, newest first.",
+     calibration_keys},
+    {"GET", "/v1/calibrations/{id}", calibrations_get, SCOPE_READ, 0, "One calibration.", NULL},
+    {"DELETE", "/v1/calibrations/{id}", calibrations_delete, SCOPE_REVIEW, ROUTE_WORKER,
+     "Retire a calibration; it is kept and not used any more.", NULL},
+    {"POST", "/v1/quality-results", quality_results_post, SCOPE_EVALUATE, WRITES | ROUTE_IDEMPOTENT_KEY,
+     "Store the score of a quality benchmark.", NULL},
+    {"GET", "/v1/quality-results", quality_results_list, SCOPE_READ, ROUTE_WORKER, "Quality results, newest first.",
+     quality_keys},
     {"GET", "/v1/series", series_get, SCOPE_READ, ROUTE_WORKER | ROUTE_METRICS,
      "Figures of scorecards, or of measurements, over time.", series_keys},
     {"GET", "/v1/annotations", annotations_get, SCOPE_READ, ROUTE_WORKER,

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "api/quality.h"
 #include "api/write.h"
 #include "core/units.h"
 
@@ -208,7 +209,7 @@ static json_t *cost(struct writer *w, const struct scorecard *card)
   return to;
 }
 
-static json_t *targets(struct writer *w, const struct scorecard *card)
+static json_t *targets(struct writer *w, const struct scorecard *card, const struct quality *quality)
 {
   json_t *array = json_array();
   for (size_t i = 0; i < card->target_count; i++) {
@@ -221,6 +222,8 @@ static json_t *targets(struct writer *w, const struct scorecard *card)
     put(w, to, "met", from->met < 0 ? json_null() : json_boolean(from->met));
     append(w, array, to);
   }
+  if (quality != NULL && !quality_write(array, quality))
+    w->is_failed = true;
   return array;
 }
 
@@ -257,14 +260,29 @@ static void append_texts(struct writer *w, json_t *to, const json_t *from)
     append(w, to, json_incref(json_array_get(from, i)));
 }
 
-/* Defaults filled in by core, then those of the model's config, then what is accepted or asked for and not computed. */
-static json_t *assumptions(struct writer *w, const struct scorecard *card, const struct sketch *sketch)
+/* Which factors stand behind the figures. */
+static void append_calibration(struct writer *w, json_t *to, const struct sketch_calibration *calibration)
 {
+  const double *factors = calibration != NULL ? calibration->calibration.factor_ratio : NULL;
+  if (calibration == NULL)
+    return;
+  append(w, to,
+         json_sprintf("calibrated by measurements (%s): operators x %.3g, launches x %.3g, sequences x %.3g, prompts x "
+                      "%.3g, against the shipped constants",
+                      calibration->id, factors[CALIBRATION_WORK], factors[CALIBRATION_FIXED],
+                      factors[CALIBRATION_SEQUENCE], factors[CALIBRATION_PROMPT]));
+}
+
+/* Defaults filled in by core, then those of the model's config, then what is accepted or asked for and not computed. */
+static json_t *assumptions(struct writer *w, const struct scorecard *card, const struct scorecard_identity *identity)
+{
+  const struct sketch *sketch = identity->sketch;
   json_t *array = strings(w, card->assumptions, card->assumption_count);
   append_texts(w, array, sketch->model_assumptions);
   append_texts(w, array, sketch->notes);
+  append_calibration(w, array, identity->calibration);
   append(w, array,
-         json_string("not computed in this version (null): latency p90 and p99, success, quality, cost.items, energy, "
+         json_string("not computed in this version (null): latency p90 and p99, success, cost.items, energy, "
                      "startup, stress"));
   return array;
 }
@@ -337,18 +355,20 @@ static json_t *uncertainty(struct writer *w, const struct scorecard *card)
   return to;
 }
 
-static json_t *provenance(struct writer *w, const struct scorecard *card)
+static json_t *provenance(struct writer *w, const struct scorecard *card, const struct sketch_calibration *calibration)
 {
   json_t *to = json_object();
   put_text(w, to, "constants", card->constants_provenance);
   put_text(w, to, "band_class", card->uncertainty.band_class);
-  put_null(w, to, "calibration");
+  put_text(w, to, "calibration", calibration != NULL ? calibration->id : NULL);
   return to;
 }
 
 /* Groups from success to alternatives that wait for the simulation, in the contract's order around what exists. */
-static void put_rest(struct writer *w, json_t *to, const struct scorecard *card, const struct sketch *sketch)
+static void put_rest(struct writer *w, json_t *to, const struct scorecard *card,
+                     const struct scorecard_identity *identity)
 {
+  const struct sketch *sketch = identity->sketch;
   static const char *const energy[] = {"watts_per_gpu", "joules_per_request", "kwh_per_million_output_tokens", NULL};
   static const char *const startup[] = {"weights_load_s", "ready_s", NULL};
   static const char *const stress[] = {
@@ -357,7 +377,7 @@ static void put_rest(struct writer *w, json_t *to, const struct scorecard *card,
   put(w, to, "energy", nulls(w, energy));
   put(w, to, "startup", nulls(w, startup));
   put(w, to, "stress", nulls(w, stress));
-  put(w, to, "targets", targets(w, card));
+  put(w, to, "targets", targets(w, card, identity->quality));
   put(w, to, "findings", findings(w, card));
   put(w, to, "advice", scorecard_advice(card, sketch));
   put(w, to, "ways_out", scorecard_ways_out(card, sketch));
@@ -365,8 +385,8 @@ static void put_rest(struct writer *w, json_t *to, const struct scorecard *card,
   put(w, to, "sensitivity", sensitivity(w, &card->sensitivity));
   put(w, to, "alternatives", scorecard_alternatives(card));
   put(w, to, "uncertainty", uncertainty(w, card));
-  put(w, to, "provenance", provenance(w, card));
-  put(w, to, "assumptions", assumptions(w, card, sketch));
+  put(w, to, "provenance", provenance(w, card, identity->calibration));
+  put(w, to, "assumptions", assumptions(w, card, identity));
 }
 
 json_t *scorecard_write(const struct scorecard *card, const struct scorecard_identity *identity)
@@ -385,9 +405,9 @@ json_t *scorecard_write(const struct scorecard *card, const struct scorecard_ide
   put(&w, to, "throughput", card->has_latency ? throughput(&w, &card->throughput) : json_null());
   put(&w, to, "limits", card->has_latency ? limits(&w, &card->limits) : json_null());
   put(&w, to, "success", nulls(&w, success));
-  put_text(&w, to, "quality", "unmeasured");
+  put_text(&w, to, "quality", quality_verdict_name(identity->quality));
   put(&w, to, "cost", cost(&w, card));
-  put_rest(&w, to, card, identity->sketch);
+  put_rest(&w, to, card, identity);
   if (!w.is_failed)
     return to;
   json_decref(to);

@@ -63,7 +63,7 @@ static void spread_format(struct workload *workload, enum precision precision)
   }
 }
 
-static void read_precision(const json_t *value, const char *pointer, void *to, struct faults *faults)
+void sketch_read_precision(const json_t *value, const char *pointer, void *to, struct faults *faults)
 {
   struct workload *workload = to;
   enum precision word = PRECISION_NONE;
@@ -250,6 +250,38 @@ static void read_stack(const json_t *value, const char *pointer, void *to, struc
   }
 }
 
+char *sketch_stack_text(const struct sketch *sketch)
+{
+  if (sketch->stack_name[0] != '\0')
+    return strdup(sketch->stack_name);
+  return sketch->stack != NULL ? write_canonical(sketch->stack) : strdup("");
+}
+
+/* Leaves calibrations NULL when memory is out; evaluation_run reports it. */
+static void find_calibrations(struct sketch *sketch, const struct catalogue_snapshot *snapshot)
+{
+  char *stack = sketch_stack_text(sketch);
+  sketch->calibrations = stack != NULL ? calloc(sketch->profile_count + 1, sizeof *sketch->calibrations) : NULL;
+  for (size_t i = 0; sketch->calibrations != NULL && i < sketch->profile_count; i++) {
+    const struct catalogue_calibration *row =
+        catalogue_find_calibration(snapshot, sketch->profiles[i]->hardware.name, sketch->model_name, stack);
+    if (row == NULL)
+      continue;
+    memcpy(sketch->calibrations[i].id, row->id, sizeof row->id);
+    sketch->calibrations[i].calibration = row->calibration;
+  }
+  free(stack);
+}
+
+const struct sketch_calibration *sketch_calibration(const struct sketch *sketch,
+                                                    const struct catalogue_profile *profile)
+{
+  for (size_t i = 0; i < sketch->profile_count; i++)
+    if (sketch->profiles[i] == profile && sketch->calibrations[i].id[0] != '\0')
+      return &sketch->calibrations[i];
+  return NULL;
+}
+
 static void read_context(const json_t *value, const char *pointer, void *to, struct faults *faults)
 {
   struct sketch *sketch = to;
@@ -304,7 +336,7 @@ static void read_top(struct reading *reading, const json_t *body, const char *po
   const struct read_field fields[] = {
       {.name = "workload", .kind = READ_NAME, .is_required = true, .to = workload->name, .size = sizeof workload->name},
       {.name = "model", .kind = READ_CALL, .is_required = true, .to = reading, .call = read_model},
-      {.name = "precision", .kind = READ_CALL, .to = workload, .call = read_precision},
+      {.name = "precision", .kind = READ_CALL, .to = workload, .call = sketch_read_precision},
       {.name = "adapters", .kind = READ_CALL, .to = workload, .call = read_adapters},
       {.name = "traffic",
        .kind = READ_CALL,
@@ -361,7 +393,7 @@ static void check_together(const struct workload *workload, const char *pointer,
 static void note_unused(struct sketch *sketch, const json_t *body, bool is_stack_unknown)
 {
   static const char *const unused[][2] = {
-      {"traffic", "client"}, {"traffic", "sheddable_share"}, {"traffic", "hourly_shape"}, {"targets", "quality"},
+      {"traffic", "client"}, {"traffic", "sheddable_share"}, {"traffic", "hourly_shape"},
       {"success", NULL},     {"operations", NULL},
   };
   for (size_t i = 0; i < COUNT_OF(unused); i++) {
@@ -430,6 +462,8 @@ void sketch_read(struct sketch *out, const struct catalogue_snapshot *snapshot, 
   out->profiles = calloc(snapshot->profile_count + 1, sizeof *out->profiles);
   read_top(&reading, body, pointer, faults);
   check_together(&out->workload, pointer, faults);
+  find_calibrations(out, snapshot);
+  out->quality = json_deep_copy(json_object_get(json_object_get(body, "targets"), "quality"));
   out->traffic = json_deep_copy(json_object_get(body, "traffic"));
   note_unused(out, body, out->stack_name[0] != '\0' && snapshot->is_seed_alone);
   seal(out, body);
@@ -442,6 +476,8 @@ void sketch_fini(struct sketch *sketch)
   json_decref(sketch->traffic);
   json_decref(sketch->stack);
   json_decref(sketch->context);
+  json_decref(sketch->quality);
+  free(sketch->calibrations);
   free(sketch->profiles);
   free(sketch->canonical);
   memset(sketch, 0, sizeof *sketch);

@@ -1,5 +1,6 @@
 /* The blocks of a sketch: each function reads one member of it (read_field's `call`) into the struct named in its
-   comment. Shared by api/sketch*.c only. */
+   comment. Shared by api/sketch*.c and by bodies
+   that have the same members. */
 #ifndef FITD_API_SKETCH_PARTS_H
 #define FITD_API_SKETCH_PARTS_H
 
@@ -23,6 +24,8 @@ void sketch_read_serving(const json_t *value, const char *pointer, void *to,
                          struct faults *faults); /* workload_serving */
 void sketch_read_constraints(const json_t *value, const char *pointer, void *to,
                              struct faults *faults); /* sketch_constraints */
+
+void sketch_read_precision(const json_t *value, const char *pointer, void *to, struct faults *faults); /* workload */
 
 /* Adds FAULT_UNKNOWN_NAME with the nearest of `names`. */
 void sketch_unknown_name(const char *pointer, const char *kind, const char *name, const char *const *names,

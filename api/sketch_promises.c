@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "api/catalogue.h"
+#include "api/quality.h"
 #include "api/read.h"
 #include "core/workload.h"
 
@@ -58,7 +59,7 @@ static void read_cost(const json_t *value, const char *pointer, void *to, struct
   (void)read_object(value, pointer, fields, COUNT_OF(fields), faults);
 }
 
-/* Quality targets change no figure yet, so they are checked and kept in the sketch alone. */
+/* Quality targets change no figure: they are checked here and judged by api/quality.c. */
 static void read_quality(const json_t *value, const char *pointer, void *to, struct faults *faults)
 {
   char benchmark[128], slice[128];
@@ -74,6 +75,9 @@ static void read_quality(const json_t *value, const char *pointer, void *to, str
                read_type_name(value));
     return;
   }
+  if (json_array_size(value) > QUALITY_TARGETS_MAX)
+    faults_add(faults, FAULT_OUT_OF_RANGE, pointer, NULL, "has %zu entries; at most %d are judged",
+               json_array_size(value), QUALITY_TARGETS_MAX);
   for (size_t i = 0; i < json_array_size(value); i++) {
     char at[160];
     read_pointer_index(at, sizeof at, pointer, i);

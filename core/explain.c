@@ -270,7 +270,7 @@ static enum err explain_cost(struct explanation *out, struct arena *arena, struc
 /* ---- the whole ---- */
 
 /* The sketch with everything given that was searched: evaluating it is evaluating that one configuration. */
-static void pin(struct workload *to, const struct workload *from, const struct explain_configuration *configuration)
+void explain_pin(struct workload *to, const struct workload *from, const struct explain_configuration *configuration)
 {
   *to = *from;
   if (configuration == NULL)
@@ -318,7 +318,7 @@ enum err explain(struct explanation *out, const struct fit_request *request,
   memset(out, 0, sizeof *out);
   if (pinned == NULL || result == NULL)
     return out_of_memory(e);
-  pin(pinned, request->workload, configuration);
+  explain_pin(pinned, request->workload, configuration);
   fixed.workload = pinned;
   notes_init(&notes, arena);
   if ((err = fit_resolve(&out->input, &fixed, &notes, arena, e)) != ERR_OK)

@@ -71,6 +71,9 @@ struct explain_configuration {
 };
 
 /* `configuration` NULL: the scorecard has none. */
+/* The workload with every choice of the configuration made; NULL makes none. */
+void explain_pin(struct workload *to, const struct workload *from, const struct explain_configuration *configuration);
+
 enum err explain(struct explanation *out, const struct fit_request *request,
                  const struct explain_configuration *configuration, struct arena *arena, struct error *e) MUST_CHECK;
 

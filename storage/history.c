@@ -6,28 +6,42 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { COLUMN_COUNT = 8, PARAMETER_SINCE = COLUMN_COUNT + 1, PARAMETER_UNTIL, PARAMETER_AFTER, PARAMETER_LIMIT };
+enum { COLUMN_COUNT = 9, PARAMETER_SINCE = COLUMN_COUNT + 1, PARAMETER_UNTIL, PARAMETER_AFTER, PARAMETER_LIMIT };
+
+#define IN(table) (1u << HISTORY_##table)
+#define IN_ALL (IN(EVALUATION) | IN(SCORECARD) | IN(MEASUREMENT) | IN(CALIBRATION) | IN(QUALITY))
 
 /* Column i has parameter i + 1. A sparse column's index leaves out rows without a value, and SQLite must be told that
    they are not wanted. */
 static const struct {
   const char *name;
-  bool is_sparse, is_in_evaluation;
-} columns[COLUMN_COUNT] = {{"workload", false, true},    {"model", false, true},      {"profile", false, false},
-                           {"verdict", false, false},    {"label", true, true},       {"stack", true, false},
-                           {"context_ref", true, false}, {"evaluation", false, false}};
+  bool is_sparse;
+  unsigned tables;
+} columns[COLUMN_COUNT] = {{"workload", false, IN(EVALUATION) | IN(SCORECARD) | IN(MEASUREMENT)},
+                           {"model", false, IN_ALL},
+                           {"profile", false, IN(SCORECARD) | IN(MEASUREMENT) | IN(CALIBRATION)},
+                           {"verdict", false, IN(SCORECARD)},
+                           {"label", true, IN(EVALUATION) | IN(SCORECARD)},
+                           {"stack", true, IN(SCORECARD) | IN(MEASUREMENT) | IN(CALIBRATION) | IN(QUALITY)},
+                           {"context_ref", true, IN(SCORECARD)},
+                           {"evaluation", false, IN(SCORECARD)},
+                           {"benchmark", false, IN(QUALITY)}};
+
+static const char *const names[HISTORY_TABLES] = {"evaluation", "scorecard", "measurement", "calibration",
+                                                  "quality_result"};
 
 static const char *filter_value(const struct store_history_filter *filter, size_t column)
 {
-  const char *const values[COLUMN_COUNT] = {filter->workload, filter->model, filter->profile,     filter->verdict,
-                                            filter->label,    filter->stack, filter->context_ref, filter->evaluation};
+  const char *const values[COLUMN_COUNT] = {filter->workload,    filter->model,      filter->profile,
+                                            filter->verdict,     filter->label,      filter->stack,
+                                            filter->context_ref, filter->evaluation, filter->benchmark};
   return values[column];
 }
 
 static bool is_wanted(const struct store_history_filter *filter, enum history_table table, size_t column)
 {
   const char *value = filter_value(filter, column);
-  return value != NULL && value[0] != '\0' && (table == HISTORY_SCORECARD || columns[column].is_in_evaluation);
+  return value != NULL && value[0] != '\0' && (columns[column].tables & 1u << table) != 0;
 }
 
 void sql_append(struct sql_text *sql, const char *format, ...)
@@ -48,6 +62,8 @@ static void append_filter(struct sql_text *sql, enum history_table table, const 
     if (is_wanted(filter, table, i))
       sql_append(sql, " AND t.%s = ?%zu%s%s%s", columns[i].name, i + 1, columns[i].is_sparse ? " AND t." : "",
                  columns[i].is_sparse ? columns[i].name : "", columns[i].is_sparse ? " <> ''" : "");
+  if (filter->only_in_use && table == HISTORY_CALIBRATION)
+    sql_append(sql, " AND t.retired_at_ms IS NULL");
   if (filter->since_ms > 0)
     sql_append(sql, " AND t.id >= ?%d", PARAMETER_SINCE);
   if (filter->until_ms > 0)
@@ -79,11 +95,6 @@ static void append_latest(struct sql_text *sql, const char *list, const struct s
              page->ascending ? "ASC" : "DESC");
 }
 
-static const char *table_name(enum history_table table)
-{
-  return table == HISTORY_SCORECARD ? "scorecard" : "evaluation";
-}
-
 void history_sql(struct sql_text *sql, enum history_table table, const char *list,
                  const struct store_history_filter *filter, const struct store_page *page)
 {
@@ -92,7 +103,7 @@ void history_sql(struct sql_text *sql, enum history_table table, const char *lis
     append_latest(sql, list, filter, page);
     return;
   }
-  sql_append(sql, "SELECT %s FROM %s AS t WHERE TRUE", list, table_name(table));
+  sql_append(sql, "SELECT %s FROM %s AS t WHERE TRUE", list, names[table]);
   append_filter(sql, table, filter);
   append_page(sql, "t", page);
 }
@@ -129,7 +140,7 @@ enum err history_get(void *row, struct store *store, const struct history_rows *
   struct query q;
   bool is_found;
   enum err result;
-  sql_append(&sql, "SELECT %s FROM %s AS t WHERE t.id = ?1", from->columns, table_name(from->table));
+  sql_append(&sql, "SELECT %s FROM %s AS t WHERE t.id = ?1", from->columns, names[from->table]);
   read_begin(&q, store, sql.text);
   query_bind_text(&q, 1, id);
   is_found = query_row(&q);
@@ -137,7 +148,7 @@ enum err history_get(void *row, struct store *store, const struct history_rows *
     from->read(row, &q);
   result = read_end(&q, store, e);
   if (result == ERR_OK && !is_found)
-    return error_set(e, ERR_NOT_FOUND, "", "there is no %s %s", table_name(from->table), id);
+    return error_set(e, ERR_NOT_FOUND, "", "there is no %s %s", names[from->table], id);
   return result;
 }
 

@@ -198,7 +198,9 @@ enum err store_scorecard_document(struct store *store, char **document, size_t *
 struct store_history_filter {
   const char *workload, *model, *profile, *verdict, *label, *stack, *context_ref, *evaluation;
   int64_t since_ms, until_ms;
-  bool latest; /* of what the other members select, the newest per workload × profile */
+  bool latest;           /* of what the other members select, the newest per workload × profile */
+  const char *benchmark; /* quality results */
+  bool only_in_use;      /* calibrations */
 };
 struct store_evaluations {
   struct store_evaluation *rows;
@@ -276,6 +278,89 @@ void store_series_list_fini(struct store_series_list *list);
 /* By workload, profile, by; points in order of time, buckets without a value left out. */
 enum err store_series_list(struct store *store, struct store_series_list *out, const struct store_series_query *query,
                            struct error *e) MUST_CHECK;
+
+/* ---- Measurements: runs beside their predictions --------------------------------------------------------------------- */
+/* Ids here are UUIDv7 like those of scorecards. */
+struct store_measurement {
+  char *id;
+  int64_t created_at_ms;
+  char *workload, *model, *profile;
+  char *stack;     /* its name, or its canonical text where it was given in full; "" = not said */
+  char *scorecard; /* the prediction for the same sketch */
+  char *document;
+};
+struct store_measured {
+  const char *path;           /* of the figure */
+  double measured, predicted; /* predicted NaN = there is none */
+};
+struct store_measurements {
+  struct store_measurement *rows;
+  size_t count;
+  bool has_more;
+};
+void store_measurement_fini(struct store_measurement *row);
+void store_measurements_fini(struct store_measurements *list);
+enum err store_measurement_insert(struct store_tx *tx, const struct store_measurement *row,
+                                  const struct store_measured *figures, size_t count, struct error *e) MUST_CHECK;
+/* ERR_NOT_FOUND. */
+enum err store_measurement_get(struct store *store, struct store_measurement *out, const char *id,
+                               struct error *e) MUST_CHECK;
+/* Newest first unless ascending; uses workload, model, profile, stack, since and until of the filter. */
+enum err store_measurement_list(struct store *store, struct store_measurements *out,
+                                const struct store_history_filter *filter, const struct store_page *page,
+                                struct error *e) MUST_CHECK;
+
+/* ---- Calibrations: factors fitted to measurements --------------------------------------------------------------------- */
+struct store_calibration {
+  char *id;
+  int64_t created_at_ms;
+  char *profile, *model, *stack; /* model, stack "" = of any */
+  int64_t retired_at_ms;         /* 0 = in use */
+  char *document;                /* without retired_at */
+};
+struct store_calibrations {
+  struct store_calibration *rows;
+  size_t count;
+  bool has_more;
+};
+void store_calibration_fini(struct store_calibration *row);
+void store_calibrations_fini(struct store_calibrations *list);
+enum err store_calibration_insert(struct store_tx *tx, const struct store_calibration *row, struct error *e) MUST_CHECK;
+/* ERR_NOT_FOUND; ERR_CONFLICT: it is retired already. */
+enum err store_calibration_retire(struct store_tx *tx, const char *id, int64_t now_ms, struct error *e) MUST_CHECK;
+enum err store_calibration_get(struct store *store, struct store_calibration *out, const char *id,
+                               struct error *e) MUST_CHECK;
+/* Newest first unless ascending; uses model, profile, stack, since and until of the filter. Retired ones too unless
+   only_in_use. */
+enum err store_calibration_list(struct store *store, struct store_calibrations *out,
+                                const struct store_history_filter *filter, bool only_in_use,
+                                const struct store_page *page, struct error *e) MUST_CHECK;
+uint64_t store_calibration_version(const struct store *store); /* changes with every insert and retirement */
+
+/* ---- Quality results -------------------------------------------------------------------------------------------------- */
+struct store_quality {
+  char *id;
+  int64_t created_at_ms;
+  char *model, *weights, *kv_cache; /* formats as served; kv_cache "" = not said */
+  char *stack, *benchmark, *slice;  /* stack, slice "" = none */
+  double score;
+  char *document;
+};
+struct store_qualities {
+  struct store_quality *rows;
+  size_t count;
+  bool has_more;
+};
+void store_quality_fini(struct store_quality *row);
+void store_qualities_fini(struct store_qualities *list);
+enum err store_quality_insert(struct store_tx *tx, const struct store_quality *row, struct error *e) MUST_CHECK;
+/* Newest first unless ascending; uses model, stack, since and until of the filter; benchmark NULL = any. */
+enum err store_quality_list(struct store *store, struct store_qualities *out, const struct store_history_filter *filter,
+                            const char *benchmark, const struct store_page *page, struct error *e) MUST_CHECK;
+/* The newest score of this model in these formats (a result that says nothing of the KV cache is of any). ERR_NOT_FOUND. */
+enum err store_quality_newest(struct store *store, double *score, const char *model, const char *weights,
+                              const char *kv_cache, const char *benchmark, const char *slice,
+                              struct error *e) MUST_CHECK;
 
 /* ---- Tokens ------------------------------------------------------------------------------------------------------- */
 struct store_token {

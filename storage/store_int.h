@@ -66,7 +66,9 @@ enum store_duty { DUTY_COMMIT, DUTY_CHECKPOINT, DUTY_COUNT };
 #define TOUCHED_TOKENS (1u << TOUCHED_TOKENS_KIND)
 #define TOUCHED_NODES_KIND (STORE_CATALOGUE_COUNT + 1)
 #define TOUCHED_NODES (1u << TOUCHED_NODES_KIND)
-#define TOUCHED_KINDS (TOUCHED_NODES_KIND + 1)
+#define TOUCHED_CALIBRATIONS_KIND (STORE_CATALOGUE_COUNT + 2)
+#define TOUCHED_CALIBRATIONS (1u << TOUCHED_CALIBRATIONS_KIND)
+#define TOUCHED_KINDS (TOUCHED_CALIBRATIONS_KIND + 1)
 
 struct store_tx {
   struct store *store;
@@ -138,7 +140,14 @@ struct sql_text {
 void sql_append(struct sql_text *sql, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* The SQL of a list and its parameters: which table, which columns of the filter it has, how it is paged. */
-enum history_table { HISTORY_EVALUATION, HISTORY_SCORECARD };
+enum history_table {
+  HISTORY_EVALUATION,
+  HISTORY_SCORECARD,
+  HISTORY_MEASUREMENT,
+  HISTORY_CALIBRATION,
+  HISTORY_QUALITY,
+  HISTORY_TABLES
+};
 void history_sql(struct sql_text *sql, enum history_table table, const char *columns,
                  const struct store_history_filter *filter, const struct store_page *page);
 /* Text of the bounds must live until query_end. */

@@ -316,8 +316,8 @@ END_TEST
 
 START_TEST(what_is_not_used_is_noted)
 {
-  static const char *const unused[] = {
-      "traffic.client", "traffic.sheddable_share", "traffic.hourly_shape", "targets.quality", "success", "operations"};
+  static const char *const unused[] = {"traffic.client", "traffic.sheddable_share", "traffic.hourly_shape", "success",
+                                       "operations"};
   char *notes;
   read_text(whole);
   notes = json_dumps(sketch.notes, 0);
