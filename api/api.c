@@ -132,18 +132,20 @@ static void check_query_key(void *cls, const char *key)
   const char *const *word;
   const char *first = NULL;
   char pointer[80], excerpt[READ_EXCERPT_SIZE];
-  size_t i;
+  size_t i, times;
+  bool may_repeat;
   (void)snprintf(pointer, sizeof pointer, "?%s", read_excerpt(excerpt, key));
   for (i = 0; i < call->faults->count; i++)
     if (strcmp(call->faults->items[i].pointer, pointer) == 0)
       return; /* a key that comes twice is reported once */
   for (word = allowed; *word != NULL && strcmp(*word, key) != 0; word++)
     ;
+  times = call->request->query(call->request->cls, key, &first, 1);
+  may_repeat = (call->route->flags & ROUTE_METRICS) != 0 && strcmp(key, "metric") == 0;
   if (*word == NULL)
     faults_add(call->faults, FAULT_UNKNOWN_FIELD, pointer, read_nearest(key, allowed),
                "the query key \"%s\" is not known here", excerpt);
-  else if ((strcmp(key, "metric") != 0 || (call->route->flags & ROUTE_METRICS) == 0) &&
-           call->request->query(call->request->cls, key, &first, 1) > 1)
+  else if (times > 1 && !may_repeat)
     faults_add(call->faults, FAULT_CONFLICT, pointer, NULL, "is given more than once");
   else if (first == NULL || first[0] == '\0')
     faults_add(call->faults, FAULT_OUT_OF_RANGE, pointer, NULL, "is empty: give it a value or leave it out");
