@@ -164,9 +164,17 @@ double steady_steps_waited(const struct preset *preset)
   return 0.5 + preset->look_ahead_steps + (preset->recv_interval_steps - 1) / 2.0 + preset->batch_wait_steps;
 }
 
+/* For prompts before it. One after the other, that is M/D/1 on prefill work; where a step takes several, those that wait
+   go together into the next one, and what is left to wait for is the rest of the running one. */
+static double prompt_wait_s(const struct steady_state *state, double host_s, double load)
+{
+  const double together = fmax(1, state->view.at_once);
+  return load / (2 * (1 - pow(load, together))) * (state->prompt.added_s + host_s);
+}
+
 /* From sending to the first token, waiting for a slot excluded. The engine is busy with others with probability `busy`;
-   then the request waits for the rest of the running step and the scheduler's look-ahead, and for prompts before it
-   (M/D/1 on prefill work). Each chunk rides in a step that carries the decodes too, where there are any. SERVING §2, §6. */
+   then the request waits for the rest of the running step and the scheduler's look-ahead, and for prompts before it. Each
+   chunk rides in a step that carries the decodes too, where there are any. SERVING §2, §6. */
 static struct steady_parts first_token(const struct engine *engine, const struct steady_state *state, double busy,
                                        double prefill_load, double batch)
 {
@@ -181,7 +189,7 @@ static struct steady_parts first_token(const struct engine *engine, const struct
   if (batch > 1)
     parts.prefill_s += busy * (beside_s - parts.prefill_s);
   parts.step_wait_s = busy * parts.steps_waited * state->itl_s;
-  parts.prompt_wait_s = prefill_load / (2 * (1 - prefill_load)) * (state->prompt.added_s + parts.host_s);
+  parts.prompt_wait_s = prompt_wait_s(state, parts.host_s, prefill_load);
   return parts;
 }
 
@@ -210,13 +218,11 @@ static void set_times(struct steady_state *out, const struct engine *engine, con
   out->e2e_s = out->ttft_s + (load->output_tokens - 1) * out->tpot_s;
 }
 
-static void set_view(struct steady_state *out, const struct steady_load *load, double batch, double others_per_s,
-                     double busy)
+static void set_view(struct steady_state *out, double batch, double others_per_s, double busy)
 {
-  out->view = (struct steady_view){.batch = batch,
-                                   .others_per_s = others_per_s,
-                                   .busy_ratio = busy,
-                                   .input_tokens = load->prompt_tokens + load->cached_tokens};
+  out->view.batch = batch;
+  out->view.others_per_s = others_per_s;
+  out->view.busy_ratio = busy;
 }
 
 static double decoding(const struct steady_state *state, const struct steady_load *load, double requests_per_s)
@@ -262,7 +268,7 @@ static void solve_open(struct steady_state *out, const struct engine *engine, co
     double next;
     (void)service_s(out, engine, load, batch);
     set_times(out, engine, load, batch, rate, busy);
-    set_view(out, load, batch, rate, busy);
+    set_view(out, batch, rate, busy);
     out->decode_batch = decoding(out, load, rate);
     next = fmin(batch_limit, load->is_poisson ? 1 + out->decode_batch : fmax(1, out->decode_batch));
     if (fabs(next - batch) <= 1e-4 * batch)
@@ -291,7 +297,7 @@ static double closed_rate(struct steady_state *out, const struct engine *engine,
       high = middle;
   }
   set_times(out, engine, load, batch, low * others, busy);
-  set_view(out, load, batch, low * others, busy);
+  set_view(out, batch, low * others, busy);
   return low;
 }
 
@@ -389,6 +395,7 @@ void steady_evaluate(struct steady_state *out, const struct engine *engine, cons
   const struct peak peak = peak_of(engine, load, batch_limit);
   memset(out, 0, sizeof *out);
   out->view.input_tokens = load->prompt_tokens + load->cached_tokens;
+  out->view.at_once = step_prompts_at_once(engine, load->prompt_tokens);
   step_prompt(&out->prompt, engine, load->prompt_tokens, load->cached_tokens, 1, mean_context(load));
   if (load->kind == LOAD_CLOSED)
     evaluate_closed(out, engine, load, &peak);

@@ -24,6 +24,7 @@ struct steady_view {
   double busy_ratio;   /* probability that an arrival finds the engine running */
   double slot_wait_s;  /* for one of the batch's places */
   double input_tokens; /* of its prompt, cached ones too */
+  double at_once;      /* prompts like it that one step takes, ≥ 1; 0 where none ride with decodes */
 };
 
 struct steady_state {
