@@ -39,24 +39,6 @@ static bool next_path(char path[128], const char **rest)
   return true;
 }
 
-/* Text as it is, null and absent empty, everything else as JSON prints it. */
-static void put_csv_value(struct text *text, const json_t *value)
-{
-  char *printed;
-  if (value == NULL || json_is_null(value))
-    return;
-  if (json_is_string(value)) {
-    text_csv_field(text, json_string_value(value));
-    return;
-  }
-  printed = json_dumps(value, WRITE_FLAGS | JSON_ENCODE_ANY);
-  if (printed != NULL)
-    text_csv_field(text, printed);
-  else
-    text->is_failed = true;
-  free(printed);
-}
-
 char *scorecards_csv(const json_t *scorecards, const char *fields)
 {
   const char *const columns = fields != NULL && fields[0] != '\0' ? fields : main_columns;
@@ -75,7 +57,7 @@ char *scorecards_csv(const json_t *scorecards, const char *fields)
     for (bool is_first = true; next_path(path, &rest); is_first = false) {
       if (!is_first)
         text_puts(&text, ",");
-      put_csv_value(&text, card_at(card, path));
+      text_csv_value(&text, card_at(card, path));
     }
     text_puts(&text, "\r\n");
   }
@@ -88,28 +70,6 @@ char *evaluation_csv(const json_t *document)
 }
 
 /* ---- Markdown -------------------------------------------------------------------------------------------------------- */
-
-/* Characters that would end a cell or begin markup are escaped; the text may come from a client. */
-static void put_markdown(struct text *text, const char *from)
-{
-  for (; from != NULL && *from != '\0'; from++) {
-    if (strchr("|\\`*<>[]#", *from) != NULL)
-      text_puts(text, "\\");
-    text_append(text, *from == '\n' ? " " : from, 1);
-  }
-}
-
-static void put_sentences(struct text *text, const char *title, const json_t *sentences)
-{
-  if (json_array_size(sentences) == 0)
-    return;
-  text_printf(text, "\n%s\n\n", title);
-  for (size_t i = 0; i < json_array_size(sentences); i++) {
-    text_puts(text, "- ");
-    put_markdown(text, json_string_value(json_array_get(sentences, i)));
-    text_puts(text, "\n");
-  }
-}
 
 static void put_cards(struct text *text, const json_t *cards)
 {
@@ -126,7 +86,7 @@ static void put_cards(struct text *text, const json_t *cards)
     text_puts(text, "|");
     for (size_t c = 0; c < CARD_COLUMNS; c++) {
       text_puts(text, " ");
-      put_markdown(text, row.cells[c]);
+      text_markdown(text, row.cells[c]);
       text_puts(text, " |");
     }
     text_puts(text, "\n");
@@ -139,7 +99,7 @@ static void put_fact(struct text *text, const char *name, const json_t *value)
   char figure[CARD_FIGURE_SIZE];
   if (json_is_string(value)) {
     text_printf(text, "- %s: ", name);
-    put_markdown(text, json_string_value(value));
+    text_markdown(text, json_string_value(value));
     text_puts(text, "\n");
   } else if (json_is_number(value)) {
     text_printf(text, "- %s: %s\n", name, card_figure(figure, value, 1.0));
@@ -152,12 +112,12 @@ char *evaluation_markdown(const json_t *document)
   struct text text = {NULL, 0, 0, false}, line = {NULL, 0, 0, false};
   char *sentence;
   text_puts(&text, "## Fit of ");
-  put_markdown(&text, json_string_value(json_object_get(document, "workload")));
+  text_markdown(&text, json_string_value(json_object_get(document, "workload")));
   text_puts(&text, "\n\n");
   card_recommendation(&line, document);
   sentence = text_take(&line, NULL);
   text_puts(&text, "**");
-  put_markdown(&text, sentence);
+  text_markdown(&text, sentence);
   text_puts(&text, "**\n\n");
   text.is_failed = text.is_failed || sentence == NULL;
   free(sentence);
@@ -172,7 +132,7 @@ char *evaluation_markdown(const json_t *document)
   put_fact(&text, "sketch", json_object_get(document, "sketch_digest"));
   text_puts(&text, "\n");
   put_cards(&text, cards);
-  put_sentences(&text, "Assumptions of the first line:", json_object_get(json_array_get(cards, 0), "assumptions"));
+  text_sentences(&text, "Assumptions of the first line:", json_object_get(json_array_get(cards, 0), "assumptions"));
   return text_take(&text, NULL);
 }
 
@@ -185,7 +145,7 @@ static void put_targets(struct text *text, const json_t *targets)
   for (size_t i = 0; i < json_array_size(targets); i++) {
     const json_t *target = json_array_get(targets, i), *met = json_object_get(target, "met");
     text_puts(text, "| ");
-    put_markdown(text, json_string_value(json_object_get(target, "metric")));
+    text_markdown(text, json_string_value(json_object_get(target, "metric")));
     text_printf(text, " | %s | %s | %s |\n", card_figure(a, json_object_get(target, "target"), 1.0),
                 card_figure(b, json_object_get(target, "actual"), 1.0),
                 json_is_boolean(met) ? (json_is_true(met) ? "yes" : "no") : "not decided");
@@ -201,7 +161,7 @@ static void put_findings(struct text *text, const json_t *findings)
     const json_t *finding = json_array_get(findings, i);
     text_printf(text, "- %s `%s`: ", json_string_value(json_object_get(finding, "severity")),
                 json_string_value(json_object_get(finding, "code")));
-    put_markdown(text, json_string_value(json_object_get(finding, "message")));
+    text_markdown(text, json_string_value(json_object_get(finding, "message")));
     text_puts(text, "\n");
   }
 }
@@ -237,9 +197,9 @@ char *scorecard_markdown(const json_t *scorecard)
   struct text text = {NULL, 0, 0, false};
   json_t *cards = json_array();
   text_puts(&text, "## Scorecard: ");
-  put_markdown(&text, json_string_value(json_object_get(scorecard, "workload")));
+  text_markdown(&text, json_string_value(json_object_get(scorecard, "workload")));
   text_puts(&text, " on ");
-  put_markdown(&text, json_string_value(json_object_get(scorecard, "profile")));
+  text_markdown(&text, json_string_value(json_object_get(scorecard, "profile")));
   text_puts(&text, "\n\n");
   if (json_array_append_new(cards, json_deep_copy(scorecard)) != 0)
     text.is_failed = true;
@@ -249,7 +209,7 @@ char *scorecard_markdown(const json_t *scorecard)
     put_fact(&text, facts[i].name, card_at(scorecard, facts[i].path));
   put_targets(&text, json_object_get(scorecard, "targets"));
   put_findings(&text, json_object_get(scorecard, "findings"));
-  put_sentences(&text, "Assumptions:", json_object_get(scorecard, "assumptions"));
+  text_sentences(&text, "Assumptions:", json_object_get(scorecard, "assumptions"));
   json_decref(cards);
   return text_take(&text, NULL);
 }

@@ -75,6 +75,9 @@ api_handler evaluations_sketch_get;
 api_handler scorecards_list;
 api_handler scorecards_get;
 
+/* frontiers_api.c */
+api_handler frontiers_post;
+
 /* explain_api.c */
 api_handler scorecards_explain_get;
 

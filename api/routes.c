@@ -7,6 +7,7 @@ static const char *const page_keys[] = {PAGED, NULL};
 static const char *const revision_keys[] = {PAGED, "order", NULL};
 static const char *const format_keys[] = {"format", NULL};
 static const char *const evaluate_keys[] = {"store", "label", "depth", "format", NULL};
+static const char *const frontier_keys[] = {"by", "cost", "format", NULL};
 static const char *const evaluation_keys[] = {"workload", "model", "label",  "since", "until",
                                               PAGED,      "order", "format", NULL};
 static const char *const scorecard_keys[] = {"workload", "model",       "profile", "verdict", "label",
@@ -71,6 +72,8 @@ const struct route api_routes[] = {
      "Decisions and changes of models, profiles, prices and stacks as dated marks.", annotation_keys},
     {"GET", "/v1/portfolio", portfolio_get, SCOPE_READ, ROUTE_WORKER,
      "What the official sketch of every workload costs, and what the bill waits for.", format_keys},
+    {"POST", "/v1/frontiers", frontiers_post, SCOPE_EVALUATE, WRITES | ROUTE_IDEMPOTENT_KEY,
+     "Every configuration that no other beats in throughput and interactivity; stores nothing.", frontier_keys},
     {"GET", "/v1/workloads", workloads_list, SCOPE_READ, ROUTE_WORKER, "Workloads with their official sketches.",
      page_keys},
     {"GET", "/v1/workloads/{name}", workloads_get, SCOPE_READ, 0, "One workload.", NULL},

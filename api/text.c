@@ -97,3 +97,41 @@ void text_csv_field(struct text *text, const char *value)
   }
   text_puts(text, "\"");
 }
+
+void text_csv_value(struct text *text, const json_t *value)
+{
+  char *printed;
+  if (value == NULL || json_is_null(value))
+    return;
+  if (json_is_string(value)) {
+    text_csv_field(text, json_string_value(value));
+    return;
+  }
+  printed = json_dumps(value, WRITE_FLAGS | JSON_ENCODE_ANY);
+  if (printed != NULL)
+    text_csv_field(text, printed);
+  else
+    text->is_failed = true;
+  free(printed);
+}
+
+void text_markdown(struct text *text, const char *from)
+{
+  for (; from != NULL && *from != '\0'; from++) {
+    if (strchr("|\\`*<>[]#", *from) != NULL)
+      text_puts(text, "\\");
+    text_append(text, *from == '\n' ? " " : from, 1);
+  }
+}
+
+void text_sentences(struct text *text, const char *title, const json_t *sentences)
+{
+  if (json_array_size(sentences) == 0)
+    return;
+  text_printf(text, "\n%s\n\n", title);
+  for (size_t i = 0; i < json_array_size(sentences); i++) {
+    text_puts(text, "- ");
+    text_markdown(text, json_string_value(json_array_get(sentences, i)));
+    text_puts(text, "\n");
+  }
+}

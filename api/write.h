@@ -51,5 +51,12 @@ char *text_take(struct text *text, size_t *length);
 
 /* One RFC 4180 field, quoted where needed. */
 void text_csv_field(struct text *text, const char *value);
+/* The same for a JSON value: text as it is, null and absent empty, everything else as JSON prints it. */
+void text_csv_value(struct text *text, const json_t *value);
+
+/* Characters that would end a cell of a Markdown table or begin markup are escaped: the text may come from a client. */
+void text_markdown(struct text *text, const char *from);
+/* A title and an array of strings as a list; nothing without any. */
+void text_sentences(struct text *text, const char *title, const json_t *sentences);
 
 #endif

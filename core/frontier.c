@@ -262,25 +262,40 @@ static enum err walk_layout(struct walk *walk, unsigned profile, const struct la
   return ERR_OK;
 }
 
+static enum err resolve(struct search_input *input, struct workload *workload, const struct fit_request *request,
+                        struct notes *notes, struct arena *arena, struct error *e)
+{
+  struct fit_request closed = *request;
+  enum err err;
+  *workload = *request->workload;
+  if (workload->traffic.load == LOAD_OPEN) { /* the rate is of no interest here: nothing is to be said about it */
+    workload->traffic.load = LOAD_CLOSED;
+    workload->traffic.concurrency = 1;
+  }
+  closed.workload = workload;
+  if ((err = fit_resolve(input, &closed, notes, arena, e)) != ERR_OK)
+    return err;
+  if (input->pools.prefill_replicas != 0)
+    return error_set(e, ERR_INVALID, "/serving/disaggregated",
+                     "pools have no frontier: prefill and decode replicas run batches of their own");
+  if (!(input->output_tokens > 1))
+    return error_set(e, ERR_INVALID, "/traffic/output_tokens",
+                     "answers of one token have no interactivity: more than 1 is needed for a frontier");
+  return ERR_OK;
+}
+
 enum err frontier_add(struct frontier *frontier, unsigned profile, const struct fit_request *request,
-                      struct arena *arena, struct error *e)
+                      struct notes *notes, struct arena *arena, struct error *e)
 {
   const struct layout_wish wish = layouts_wish(request->workload);
   struct layout layouts[LAYOUTS_MAX];
   struct search_input input;
+  struct workload workload;
   struct walk walk = {.frontier = frontier, .input = &input, .e = e};
-  struct notes notes;
   size_t count;
-  enum err err;
-  notes_init(&notes, arena);
-  if ((err = fit_resolve(&input, request, &notes, arena, e)) != ERR_OK)
+  enum err err = resolve(&input, &workload, request, notes, arena, e);
+  if (err != ERR_OK)
     return err;
-  if (input.pools.prefill_replicas != 0)
-    return error_set(e, ERR_INVALID, "/serving/disaggregated",
-                     "pools have no frontier: prefill and decode replicas run batches of their own");
-  if (!(input.output_tokens > 1))
-    return error_set(e, ERR_INVALID, "/traffic/output_tokens",
-                     "answers of one token have no interactivity: more than 1 is needed for a frontier");
   count = layouts_list(layouts, &wish, request->model, input.hardware);
   for (size_t i = 0; i < count; i++) {
     if (request->stop != NULL && request->stop(request->stop_cls))

@@ -11,6 +11,7 @@
 #define FITD_CORE_FRONTIER_H
 
 #include "core/fit.h"
+#include "core/notes.h"
 #include "core/operators.h"
 
 struct frontier_point {
@@ -40,9 +41,10 @@ struct frontier {
 };
 
 /* Adds what one profile has to offer. The sketch's latency targets only mark points. ERR_LIMIT: arena or capacity;
-   ERR_CANCELLED; ERR_INVALID: what fit_evaluate would refuse, and pools, which have no batch of their own. */
+   ERR_CANCELLED; ERR_INVALID: what fit_evaluate would refuse, and pools, which have no batch of their own. `notes` gets a
+   sentence for every default that was filled in. */
 enum err frontier_add(struct frontier *frontier, unsigned profile, const struct fit_request *request,
-                      struct arena *arena, struct error *e) MUST_CHECK;
+                      struct notes *notes, struct arena *arena, struct error *e) MUST_CHECK;
 
 /* Sorts the group that is open and starts the next. */
 void frontier_close_group(struct frontier *frontier);

@@ -146,8 +146,9 @@ static bool is_query_parameter(const json_t *document, const json_t *parameters,
   const json_t *known = json_object_get(json_object_get(document, "components"), "parameters");
   size_t i;
   for (i = 0; i < json_array_size(parameters); i++) {
-    const char *ref = json_string_value(json_object_get(json_array_get(parameters, i), "$ref"));
-    const json_t *parameter = ref != NULL ? json_object_get(known, strrchr(ref, '/') + 1) : NULL;
+    const json_t *given = json_array_get(parameters, i);
+    const char *ref = json_string_value(json_object_get(given, "$ref"));
+    const json_t *parameter = ref != NULL ? json_object_get(known, strrchr(ref, '/') + 1) : given;
     const char *name = json_string_value(json_object_get(parameter, "name"));
     ck_assert_msg(ref == NULL || name != NULL, "%s is not there", ref);
     if (name != NULL && strcmp(name, key) == 0)

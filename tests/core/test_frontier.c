@@ -15,8 +15,10 @@ static enum err add(struct frontier *frontier, const struct problem *p, struct e
   const struct fit_request request = {
       .workload = &p->workload, .model = &p->model, .hardware = &p->hardware, .depth = FIT_QUICK};
   struct arena arena;
+  struct notes notes;
   arena_init(&arena, block, sizeof block);
-  return frontier_add(frontier, 0, &request, &arena, e);
+  notes_init(&notes, &arena);
+  return frontier_add(frontier, 0, &request, &notes, &arena, e);
 }
 
 static struct frontier frontier_of(const struct problem *p, bool has_cost)
@@ -242,10 +244,12 @@ START_TEST(a_cheap_device_stays_for_its_cost)
     const struct fit_request request = {
         .workload = &p.workload, .model = &p.model, .hardware = &p.hardware, .depth = FIT_QUICK};
     struct arena arena;
+    struct notes notes;
     problem_init(&p, profile == 0 ? "h100-sxm-80gb" : "a100-sxm-80gb", "llama-3.1-8b");
     problem_resolve(&p, profile == 0 ? 20 : 1, 1);
     arena_init(&arena, block, sizeof block);
-    ck_assert_int_eq(frontier_add(&frontier, profile, &request, &arena, &e), ERR_OK);
+    notes_init(&notes, &arena);
+    ck_assert_int_eq(frontier_add(&frontier, profile, &request, &notes, &arena, &e), ERR_OK);
   }
   frontier_close_group(&frontier);
   for (size_t i = 0; i < frontier.count; i++)
@@ -332,12 +336,14 @@ START_TEST(stop_cancels)
   static struct problem p;
   struct frontier frontier = {.points = points, .capacity = POINTS_MAX};
   struct arena arena;
+  struct notes notes;
   struct error e;
   problem_init(&p, "h100-sxm-80gb", "llama-3.1-8b");
   const struct fit_request request = {
       .workload = &p.workload, .model = &p.model, .hardware = &p.hardware, .stop = stop_at_once};
   arena_init(&arena, block, sizeof block);
-  ck_assert_int_eq(frontier_add(&frontier, 0, &request, &arena, &e), ERR_CANCELLED);
+  notes_init(&notes, &arena);
+  ck_assert_int_eq(frontier_add(&frontier, 0, &request, &notes, &arena, &e), ERR_CANCELLED);
 }
 END_TEST
 

@@ -1,0 +1,69 @@
+/* POST /v1/frontiers. */
+#include "api/call.h"
+#include "api/frontier.h"
+#include "api/handlers.h"
+#include "api/history.h"
+#include "api/read.h"
+#include "api/trace.h"
+
+#define FORMATS (FORMAT_JSON | FORMAT_CSV | FORMAT_MARKDOWN)
+
+static void read_options(struct frontier_options *options, struct api_call *call)
+{
+  static const char *const booleans[] = {"false", "true", NULL};
+  static const char *const groups[] = {"all", "profile", NULL};
+  int has_cost = 0, by_profile = 0;
+  const struct read_field cost = {.kind = READ_WORD, .to = &has_cost, .words = booleans};
+  const struct read_field by = {.kind = READ_WORD, .to = &by_profile, .words = groups};
+  history_query(call, "cost", &cost);
+  history_query(call, "by", &by);
+  *options = (struct frontier_options){
+      .has_cost = has_cost == 1, .by_profile = by_profile == 1, .arena_bytes = call_deps(call)->arena_bytes};
+}
+
+/* Consumes the document. */
+static enum err respond(struct api_response *out, enum format format, json_t *document, struct error *e)
+{
+  enum err rc;
+  if (format == FORMAT_JSON)
+    return respond_json_steal(out, 200, document, e);
+  rc = respond_string_steal(out, 200, format == FORMAT_CSV ? "text/csv" : "text/markdown",
+                            format == FORMAT_CSV ? frontier_csv(document) : frontier_markdown(document), e);
+  json_decref(document);
+  return rc;
+}
+
+/* What core can not compute yet is a fault of the sketch like any other. */
+static enum err compute(struct api_call *call, struct api_response *out, const struct sketch *sketch,
+                        const struct frontier_options *options, enum format format, struct error *e)
+{
+  json_t *document;
+  const enum err rc = frontier_document(&document, sketch, options, e);
+  if (rc == ERR_INVALID)
+    faults_add(call->faults, FAULT_UNSUPPORTED, e->pointer, NULL, "%s", e->message);
+  return rc == ERR_OK ? respond(out, format, document, e) : rc;
+}
+
+enum err frontiers_post(struct api_call *call, struct api_response *out, struct error *e)
+{
+  const enum format format = call_format(call, FORMATS);
+  const struct catalogue_snapshot *snapshot;
+  struct frontier_options options;
+  struct sketch sketch;
+  enum err rc;
+  if (format == FORMAT_NOT_ACCEPTABLE)
+    return call_not_acceptable(call, out, FORMATS);
+  rc = catalogue_acquire(&snapshot, call_catalogue(call), e);
+  if (rc != ERR_OK)
+    return rc;
+  read_options(&options, call);
+  sketch_read(&sketch, snapshot, call->body, "", call->faults);
+  rc = trace_check_sketch(call, &sketch, "", e);
+  if (rc == ERR_OK && call->faults->count > 0)
+    rc = error_set(e, ERR_INVALID, "", "the sketch is not valid");
+  else if (rc == ERR_OK)
+    rc = compute(call, out, &sketch, &options, format, e);
+  sketch_fini(&sketch);
+  catalogue_release(call_catalogue(call), snapshot);
+  return rc;
+}
