@@ -28,6 +28,9 @@ api_handler profiles_delete;
 api_handler profiles_revisions_list;
 api_handler profiles_revisions_get;
 
+/* compare_api.c */
+api_handler scorecards_compare_get;
+
 /* measurements_api.c, calibrations_api.c, quality_api.c */
 api_handler measurements_post;
 api_handler measurements_list;

@@ -41,6 +41,8 @@ const struct route api_routes[] = {
     {"GET", "/v1/scorecards/{id}/explain", scorecards_explain_get, SCOPE_READ, ROUTE_WORKER,
      "What the figures of a scorecard are made of: operators, memory, latency and cost, each with its formula.",
      format_keys},
+    {"GET", "/v1/scorecards/{id}/compare/{other}", scorecards_compare_get, SCOPE_READ, ROUTE_WORKER,
+     "What differs between two scorecards, which inputs changed, and what each of them did.", format_keys},
     {"GET", "/v1/scorecards", scorecards_list, SCOPE_READ, ROUTE_WORKER, "Scorecards, newest first.", scorecard_keys},
     {"POST", "/v1/evaluations", evaluations_post, SCOPE_EVALUATE, EVALUATES | ROUTE_IDEMPOTENT_KEY,
      "Evaluate a workload sketch over candidate profiles.", evaluate_keys},
