@@ -25,6 +25,11 @@ struct fleet_run {
   const struct serving_cost *const
       *costs; /* [replicas]; NULL in it, or NULL for all: `cost`. A slow replica has its own */
   uint32_t replicas;
+  uint32_t prefill_replicas; /* the first so many only compute prompts, the others only decode; 0 = all do both */
+  double transfer_s,
+      transfer_token_s; /* of a prompt's cache from one to the other: so long and for each token of the prompt;
+                                          each replica sends or takes in one at a time. The client sees the first token
+                                          when it decodes */
   const struct arrival *arrivals; /* in order of time */
   size_t count;
   const uint32_t *hashes; /* of the arrivals' prompts; only with settings.hash_block_tokens */

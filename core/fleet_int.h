@@ -41,9 +41,11 @@ struct fleet {
   struct serving_outcome *outcomes;
   struct fleet_totals *totals;
   struct serving_sim *replicas;
-  struct fleet_least next; /* when each one's step ends */
-  struct fleet_least load; /* requests in each one */
-  uint32_t *at_boundary;   /* replicas whose next step is not decided */
+  struct fleet_least next;     /* when each one's step ends */
+  struct fleet_least load;     /* requests in each one that takes them in */
+  struct fleet_least decoding; /* … in each one that only decodes, from prefill_replicas on */
+  double *link_free_s;         /* when the link of each one is free; NULL: there are no pools */
+  uint32_t *at_boundary;       /* replicas whose next step is not decided */
   uint32_t at_boundary_count;
   double now_s;
   double clock_s; /* when a slowdown begins or ends next */
@@ -55,5 +57,16 @@ struct fleet {
   struct fleet_list deadlines; /* of attempts, earliest first */
   double *deadline_s;          /* of each row; NULL: nobody gives up */
 };
+
+static inline bool fleet_is_decoder(const struct fleet_run *run, uint32_t replica)
+{
+  return run->prefill_replicas != 0 && replica >= run->prefill_replicas;
+}
+
+/* One event; false when nothing is left to come. */
+bool fleet_advance(struct fleet *fleet);
+
+/* The first change of a clock after `when_s`. */
+double fleet_clock_after_s(const struct fleet_run *run, double when_s);
 
 #endif

@@ -22,12 +22,8 @@ static enum err check_hashes(const struct serving_settings *settings, const stru
   return ERR_OK;
 }
 
-enum err serving_settings_check(const struct serving_settings *settings, const struct serving_rows *rows,
-                                struct error *e)
+static enum err check_batch(const struct serving_settings *settings, struct error *e)
 {
-  if (rows->count >= SERVING_NONE || rows->hash_count >= SERVING_NONE)
-    return error_set(e, ERR_INVALID, "", "%zu requests with %zu hashes are more than one simulation takes", rows->count,
-                     rows->hash_count);
   if (settings->max_batch == 0 ||
       (uint64_t)settings->max_batch * (1 + (uint64_t)settings->draft_tokens) > settings->max_batched_tokens)
     return error_set(e, ERR_INVALID, "/serving/max_batch",
@@ -37,6 +33,19 @@ enum err serving_settings_check(const struct serving_settings *settings, const s
       !(settings->tokens_per_step >= 1 && settings->tokens_per_step <= 1.0 + settings->draft_tokens))
     return error_set(e, ERR_INVALID, "/serving/speculative", "%g tokens a step of %u drafts; expected 1 to %u",
                      settings->tokens_per_step, settings->draft_tokens, 1 + settings->draft_tokens);
+  return ERR_OK;
+}
+
+enum err serving_settings_check(const struct serving_settings *settings, const struct serving_rows *rows,
+                                struct error *e)
+{
+  enum err err;
+  if (rows->count >= SERVING_NONE || rows->hash_count >= SERVING_NONE)
+    return error_set(e, ERR_INVALID, "", "%zu requests with %zu hashes are more than one simulation takes", rows->count,
+                     rows->hash_count);
+  err = check_batch(settings, e);
+  if (err != ERR_OK)
+    return err;
   if (settings->kv_block_tokens == 0 || settings->recv_interval_steps == 0 || settings->admit_interval_steps == 0)
     return error_set(e, ERR_INVALID, "/serving", "a block of 0 tokens or an interval of 0 steps");
   if (settings->batch_wait_steps != 0 && settings->admit_interval_steps > 1)

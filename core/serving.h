@@ -78,11 +78,13 @@ enum serving_status {
 
 /* What became of one request. Times count from the start of the simulation. */
 struct serving_outcome {
-  double send_s;          /* by the client, for the first time */
-  double visible_s;       /* to the scheduler; this and what follows are of the last attempt */
-  double admitted_s;      /* for the first time */
-  double first_s;         /* first token */
-  double finish_s;        /* last token, or when the client gave up */
+  double send_s;     /* by the client, for the first time */
+  double visible_s;  /* to the scheduler; this and what follows are of the last attempt */
+  double admitted_s; /* for the first time */
+  double first_s;    /* first token */
+  double finish_s;   /* last token, or when the client gave up */
+  double
+      waited_s; /* after its prompt, for the link and for a place among those that decode (prefill pools, core/fleet.h) */
   uint32_t output_tokens; /* emitted */
   uint32_t cached_tokens; /* found in the prefix cache at its first admission */
   uint32_t preemptions;
@@ -132,7 +134,7 @@ enum err serving_simulate(struct serving_outcome *outcomes, struct serving_total
    token, gaps of a request are averaged (gaps one by one: serving_run.itl). */
 struct serving_latencies {
   struct histogram ttft_s, tpot_s, e2e_s;
-  struct histogram queue_s; /* from being visible to being admitted */
+  struct histogram queue_s; /* from being visible to being admitted, and between pools */
 };
 
 void serving_latencies_init(struct serving_latencies *latencies);

@@ -3,6 +3,7 @@
 #include "core/serving_int.h"
 
 #include <assert.h>
+#include <math.h>
 
 uint64_t serving_blocks(const struct serving_sim *sim, uint64_t tokens)
 {
@@ -37,7 +38,7 @@ struct serving_hit serving_hit_of(const struct serving_sim *sim, uint32_t reques
 /* The last token that is emitted is never written. */
 static uint64_t whole_life_tokens(const struct serving_sim *sim, uint32_t request)
 {
-  return (uint64_t)sim->arrivals[request].input_tokens + sim->arrivals[request].output_tokens - 1;
+  return (uint64_t)sim->arrivals[request].input_tokens + serving_answer_tokens(sim, request) - 1;
 }
 
 static uint64_t held_tokens(const struct serving_sim *sim, uint32_t request, uint64_t kv_tokens)
@@ -62,7 +63,7 @@ static uint32_t emitted(const struct serving_sim *sim, const struct serving_slot
 {
   if (slot->heap_place == SERVING_NONE)
     return slot->need_tokens - sim->arrivals[slot->request].input_tokens;
-  return sim->arrivals[slot->request].output_tokens -
+  return serving_answer_tokens(sim, slot->request) -
          (slot->finish_clock > sim->token_clock ? (uint32_t)(slot->finish_clock - sim->token_clock) : 0);
 }
 
@@ -162,25 +163,25 @@ static uint32_t *growth_of(struct serving_sim *sim, uint64_t tokens)
   return &sim->growth[(sim->block_phase + until) % size];
 }
 
-uint32_t serving_admit(struct serving_sim *sim, uint32_t request, const struct serving_hit *hit)
+/* So many tokens are in its place now or will be without asking again. */
+static uint32_t admit(struct serving_sim *sim, uint32_t request, const struct serving_hit *hit, uint32_t tokens)
 {
   const uint32_t slot = sim->free_slots[--sim->free_count];
-  const uint32_t need = serving_need_tokens(sim, request);
   struct serving_slot *s = &sim->slots[slot];
   *s = (struct serving_slot){.number = sim->admissions++,
                              .request = request,
-                             .need_tokens = need,
+                             .need_tokens = serving_need_tokens(sim, request),
+                             .shared_blocks = hit->blocks,
                              .heap_place = SERVING_NONE,
                              .joined_place = SERVING_NONE};
   sim->links[request].slot = slot;
-  s->shared_blocks = hit->blocks;
-  sim->used_blocks += serving_blocks(sim, held_tokens(sim, request, need)) - hit->blocks;
+  sim->used_blocks += serving_blocks(sim, held_tokens(sim, request, tokens)) - hit->blocks;
   if (sim->cache.kv_blocks != 0)
     serving_cache_use(sim, s);
   serving_make_room(sim);
   list_append(sim, slot);
-  sim->own_tokens += need - shared_tokens(sim, s);
-  sim->remaining_tokens += sim->arrivals[request].output_tokens - sim->outcomes[request].output_tokens;
+  sim->own_tokens += tokens - shared_tokens(sim, s);
+  sim->remaining_tokens += serving_answer_tokens(sim, request) - sim->outcomes[request].output_tokens;
   sim->running++;
   if (sim->used_blocks > sim->totals->peak_kv_blocks)
     sim->totals->peak_kv_blocks = sim->used_blocks;
@@ -189,13 +190,31 @@ uint32_t serving_admit(struct serving_sim *sim, uint32_t request, const struct s
   return slot;
 }
 
+uint32_t serving_admit(struct serving_sim *sim, uint32_t request, const struct serving_hit *hit)
+{
+  return admit(sim, request, hit, serving_need_tokens(sim, request));
+}
+
+uint32_t serving_admit_computed(struct serving_sim *sim, uint32_t request, const struct serving_hit *hit)
+{
+  return admit(sim, request, hit, serving_need_tokens(sim, request) - 1);
+}
+
+/* With what it writes in its first step at most, beside what the others write. */
+uint64_t serving_computed_blocks(const struct serving_sim *sim, uint32_t request, const struct serving_hit *hit)
+{
+  const uint64_t tokens = serving_need_tokens(sim, request) - 1 + serving_step_tokens_most(sim);
+  return serving_blocks(sim, held_tokens(sim, request, tokens)) - hit->blocks + hit->idle_blocks +
+         serving_growth_blocks(sim, 1);
+}
+
 /* The prompt is computed and its token emitted: from now on it is a decode. */
 void serving_start_decoding(struct serving_sim *sim, uint32_t slot)
 {
   struct serving_slot *s = &sim->slots[slot];
   const uint32_t request = s->request;
   const uint32_t tokens = sim->arrivals[request].input_tokens + sim->outcomes[request].output_tokens;
-  s->finish_clock = sim->token_clock + sim->arrivals[request].output_tokens - sim->outcomes[request].output_tokens;
+  s->finish_clock = sim->token_clock + serving_answer_tokens(sim, request) - sim->outcomes[request].output_tokens;
   sim->heap[sim->decoding] = slot;
   heap_up(sim, sim->decoding++);
   sim->context_tokens += tokens;
@@ -259,7 +278,7 @@ void serving_preempt_newest(struct serving_sim *sim)
   outcome->output_tokens = output;
   outcome->preemptions++;
   sim->totals->preemptions++;
-  sim->remaining_tokens -= sim->arrivals[s->request].output_tokens - output;
+  sim->remaining_tokens -= serving_answer_tokens(sim, s->request) - output;
   serving_queue_prepend(sim, s->request);
 }
 
@@ -271,7 +290,7 @@ void serving_drop_orphans(struct serving_sim *sim)
     struct serving_slot *s = &sim->slots[slot];
     const uint32_t output = emitted(sim, s);
     sim->totals->wasted_tokens += output;
-    sim->remaining_tokens -= sim->arrivals[s->request].output_tokens - output;
+    sim->remaining_tokens -= serving_answer_tokens(sim, s->request) - output;
     if (s->heap_place != SERVING_NONE && sim->itl != NULL)
       serving_gaps_left(sim, slot);
     serving_leave(sim, slot);
@@ -294,6 +313,11 @@ uint64_t serving_step_of(const struct serving_sim *sim, uint64_t clock)
   while (serving_clock_at(sim, step) < clock)
     step++;
   return step;
+}
+
+uint64_t serving_step_tokens_most(const struct serving_sim *sim)
+{
+  return (uint64_t)ceil(sim->tokens_per_step);
 }
 
 static uint64_t tokens_of(const struct serving_sim *sim, uint64_t steps)

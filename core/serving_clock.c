@@ -47,7 +47,7 @@ static uint64_t arrival_steps(const struct serving_sim *sim, uint64_t most)
   uint64_t steps, over;
   if (sim->unseen == SERVING_NONE || most == 1)
     return most;
-  steps = steps_until(sim, sim->outcomes[sim->unseen].visible_s, most) + late;
+  steps = steps_until(sim, sim->links[sim->unseen].visible_s, most) + late;
   if (steps == 0)
     steps = 1;
   over = (sim->recv_phase + steps) % interval;
@@ -112,7 +112,7 @@ double serving_next_s(const struct serving_sim *sim)
 {
   if (sim->phase == SERVING_STEPPING)
     return sim->end_s;
-  return sim->unseen != SERVING_NONE ? sim->outcomes[sim->unseen].visible_s : (double)INFINITY;
+  return sim->unseen != SERVING_NONE ? sim->links[sim->unseen].visible_s : (double)INFINITY;
 }
 
 /* ---- what happens from outside ---- */
@@ -128,20 +128,29 @@ bool serving_is_too_long(const struct serving_sim *sim, uint32_t request)
   if (settings->max_context_tokens != 0 && tokens > settings->max_context_tokens)
     return true;
   if (settings->kv != SERVING_KV_RESERVE)
-    surplus = (uint64_t)ceil(sim->tokens_per_step) - 1;
+    surplus = serving_step_tokens_most(sim) - 1;
   return serving_blocks(sim, tokens - 1 + surplus) - shared + kept > sim->pool_blocks;
+}
+
+static void offer(struct serving_sim *sim, uint32_t request, double visible_s, bool is_computed)
+{
+  serving_queue_append(sim, request, visible_s, is_computed);
+  if (sim->phase == SERVING_STEPPING && sim->unseen == request)
+    set_steps(sim, arrival_steps(sim, sim->steps));
 }
 
 void serving_offer(struct serving_sim *sim, uint32_t request, double now_s)
 {
   const double server_s = sim->cost->server_s + sim->cost->server_token_s * sim->arrivals[request].input_tokens;
   struct serving_outcome *outcome = &sim->outcomes[request];
-  outcome->visible_s = fmax(sim->last_visible_s, now_s + server_s);
+  offer(sim, request, now_s + server_s, false);
+  outcome->visible_s = sim->last_visible_s;
   outcome->status = SERVING_UNFINISHED;
-  sim->last_visible_s = outcome->visible_s;
-  serving_queue_append(sim, request);
-  if (sim->phase == SERVING_STEPPING && sim->unseen == request)
-    set_steps(sim, arrival_steps(sim, sim->steps));
+}
+
+void serving_offer_computed(struct serving_sim *sim, uint32_t request, double arrives_s)
+{
+  offer(sim, request, arrives_s, true);
 }
 
 /* A step that is under way is finished as it was begun. */
@@ -189,12 +198,14 @@ static void finish(struct serving_sim *sim, uint32_t slot)
   struct serving_outcome *outcome = &sim->outcomes[request];
   serving_leave(sim, slot);
   sim->links[request].slot = SERVING_NONE;
-  outcome->output_tokens = sim->arrivals[request].output_tokens;
+  outcome->output_tokens = serving_answer_tokens(sim, request);
+  sim->totals->end_s = sim->time_s;
+  sim->ended[sim->ended_count++] = request;
+  if (outcome->output_tokens != sim->arrivals[request].output_tokens)
+    return;
   outcome->finish_s = sim->time_s;
   outcome->status = SERVING_COMPLETED;
   sim->totals->completed++;
-  sim->totals->end_s = sim->time_s;
-  sim->ended[sim->ended_count++] = request;
 }
 
 /* Its prompt is done: a token, the first one or after a preemption the next. */
@@ -213,7 +224,7 @@ static void complete_prompt(struct serving_sim *sim, uint32_t slot)
     outcome->first_s = sim->time_s;
   else if (sim->itl != NULL)
     histogram_add(sim->itl, sim->time_s - outcome->finish_s, 1);
-  if (outcome->output_tokens + 1 == sim->arrivals[request].output_tokens) {
+  if (outcome->output_tokens + 1 == serving_answer_tokens(sim, request)) {
     finish(sim, slot);
     return;
   }

@@ -10,9 +10,11 @@
 
 /* Place of a request in the queue of a replica, or of who holds it outside. */
 struct serving_link {
+  double visible_s; /* to the scheduler of the replica where it is now */
   uint32_t older, newer;
-  uint32_t slot;   /* SERVING_NONE = not admitted */
-  bool is_waiting; /* queued and seen by the scheduler */
+  uint32_t slot;    /* SERVING_NONE = not admitted */
+  bool is_waiting;  /* queued and seen by the scheduler */
+  bool is_computed; /* came with the cache of its prompt */
 };
 
 /* What all replicas of a run share: the rows and what becomes of them. */
@@ -72,6 +74,9 @@ struct serving_pace {
   double first_s, slope_s;
 };
 
+/* Which part of a request a replica does. */
+enum serving_part { SERVING_WHOLE, SERVING_PROMPTS, SERVING_ANSWERS };
+
 enum serving_phase {
   SERVING_AT_BOUNDARY, /* between two steps, the next one is not decided */
   SERVING_RESTING,     /* nothing to do before something becomes visible */
@@ -88,6 +93,7 @@ struct serving_sim {
   struct serving_totals *totals;
   struct histogram *itl;
 
+  enum serving_part part;
   enum serving_phase phase;
   double time_s;            /* of the last boundary */
   double previous_start_s;  /* when the step that ended there began */
@@ -164,6 +170,9 @@ bool serving_is_too_long(const struct serving_sim *sim, uint32_t request);
 /* A request reaches the replica, not before any other that it was given. */
 void serving_offer(struct serving_sim *sim, uint32_t request, double now_s);
 
+/* A request reaches the replica with the cache of its prompt and its first token, then and not before any other. */
+void serving_offer_computed(struct serving_sim *sim, uint32_t request, double arrives_s);
+
 /* The client of a request that has been offered and has not ended is gone: it leaves at the next boundary. */
 void serving_abandon(struct serving_sim *sim, uint32_t request, double now_s);
 
@@ -176,7 +185,8 @@ void serving_plan(struct serving_sim *sim);
 /* When that ends, or wakes up; infinite: nothing to do. Offers and the like may bring it forward. */
 double serving_next_s(const struct serving_sim *sim);
 
-/* Goes there. The requests that ended are in sim->ended until the next time. */
+/* Goes there. The requests that ended are in sim->ended until the next time; where only prompts are computed, those with
+   more than one token are unfinished. */
 void serving_commit(struct serving_sim *sim);
 
 /* ---- Between the parts ---- */
@@ -185,6 +195,12 @@ void serving_commit(struct serving_sim *sim);
 static inline uint32_t serving_need_tokens(const struct serving_sim *sim, uint32_t request)
 {
   return sim->arrivals[request].input_tokens + sim->outcomes[request].output_tokens;
+}
+
+/* Tokens of a request's answer that this replica sees to. */
+static inline uint32_t serving_answer_tokens(const struct serving_sim *sim, uint32_t request)
+{
+  return sim->part == SERVING_PROMPTS ? 1 : sim->arrivals[request].output_tokens;
 }
 
 /* What a request finds in the caches: never all it needs, the last token is always computed. With a shared prefix of which
@@ -208,6 +224,9 @@ uint64_t serving_blocks(const struct serving_sim *sim, uint64_t tokens);
 uint64_t serving_admission_blocks(const struct serving_sim *sim, uint32_t request, const struct serving_hit *hit);
 
 uint32_t serving_admit(struct serving_sim *sim, uint32_t request, const struct serving_hit *hit);
+/* The same of one whose prompt is computed, and the blocks that must be free for that. */
+uint32_t serving_admit_computed(struct serving_sim *sim, uint32_t request, const struct serving_hit *hit);
+uint64_t serving_computed_blocks(const struct serving_sim *sim, uint32_t request, const struct serving_hit *hit);
 /* Unused blocks of the cache make room for what is in use and claimed. */
 void serving_make_room(struct serving_sim *sim);
 /* Its prompt is computed. */
@@ -220,6 +239,9 @@ void serving_drop_orphans(struct serving_sim *sim);
 /* The token clock after so many decode steps, and the first of them at which it shows that much. */
 uint64_t serving_clock_at(const struct serving_sim *sim, uint64_t step);
 uint64_t serving_step_of(const struct serving_sim *sim, uint64_t clock);
+
+/* Tokens that a decode may get in one step. */
+uint64_t serving_step_tokens_most(const struct serving_sim *sim);
 
 /* Blocks that the decodes of the next `steps` take. */
 uint64_t serving_growth_blocks(const struct serving_sim *sim, uint64_t steps);
@@ -242,7 +264,7 @@ void serving_gaps_joined(struct serving_sim *sim, uint32_t slot);
 void serving_gaps_left(struct serving_sim *sim, uint32_t slot);
 
 /* serving_queue.c */
-void serving_queue_append(struct serving_sim *sim, uint32_t request);
+void serving_queue_append(struct serving_sim *sim, uint32_t request, double visible_s, bool is_computed);
 void serving_queue_prepend(struct serving_sim *sim, uint32_t request); /* preempted: is seen */
 void serving_queue_remove(struct serving_sim *sim, uint32_t request);
 void serving_queue_see(struct serving_sim *sim, double horizon_s); /* all that is visible by then */

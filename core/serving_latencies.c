@@ -13,7 +13,7 @@ static void add_one(struct serving_latencies *latencies, const struct serving_ou
 {
   histogram_add(&latencies->ttft_s, outcome->first_s - outcome->send_s, 1);
   histogram_add(&latencies->e2e_s, outcome->finish_s - outcome->send_s, 1);
-  histogram_add(&latencies->queue_s, outcome->admitted_s - outcome->visible_s, 1);
+  histogram_add(&latencies->queue_s, outcome->admitted_s - outcome->visible_s + outcome->waited_s, 1);
   if (outcome->output_tokens > 1)
     histogram_add(&latencies->tpot_s, (outcome->finish_s - outcome->first_s) / (outcome->output_tokens - 1), 1);
 }

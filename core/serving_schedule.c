@@ -7,7 +7,7 @@ static bool ratio_allows(const struct serving_sim *sim, uint32_t request, const 
 {
   const struct serving_settings *settings = sim->settings;
   const uint64_t size = settings->kv_block_tokens;
-  const uint32_t left = sim->arrivals[request].output_tokens - sim->outcomes[request].output_tokens;
+  const uint32_t left = serving_answer_tokens(sim, request) - sim->outcomes[request].output_tokens;
   const uint64_t held = sim->held_blocks + hit->idle_blocks - hit->blocks;
   const uint64_t written = sim->own_tokens + held * size + serving_need_tokens(sim, request);
   return (double)written + settings->kv_ratio * (double)(sim->remaining_tokens + left) <=
@@ -74,7 +74,7 @@ static void admit_waiting(struct serving_step *step, struct serving_sim *sim, ui
   for (uint32_t request = serving_waiting_head(sim); request != SERVING_NONE; request = serving_waiting_head(sim)) {
     struct serving_hit hit;
     uint32_t tokens, slot, cached;
-    if (sim->running == sim->settings->max_batch || budget == 0)
+    if (sim->running == sim->settings->max_batch || budget == 0 || sim->links[request].is_computed)
       return;
     hit = serving_hit_of(sim, request);
     if (!memory_allows(sim, request, &hit))
@@ -110,9 +110,16 @@ static bool is_held(const struct serving_sim *sim)
   return sim->waited_steps < sim->settings->batch_wait_steps && has_few_prompts(sim);
 }
 
+/* Requests that came with their cache take no part in what prompts do. */
+static bool has_prompt_waiting(const struct serving_sim *sim)
+{
+  const uint32_t request = serving_waiting_head(sim);
+  return request != SERVING_NONE && !sim->links[request].is_computed;
+}
+
 static bool is_admitting(struct serving_sim *sim)
 {
-  if (serving_waiting_head(sim) == SERVING_NONE)
+  if (!has_prompt_waiting(sim))
     return false;
   if (sim->admit_phase != 0 && sim->running != 0)
     return false;
@@ -153,10 +160,49 @@ static void schedule_prefill_first(struct serving_step *step, struct serving_sim
     make_room(step, sim);
 }
 
+/* From here on its client sees its first token. */
+static void join(struct serving_sim *sim, uint32_t request, const struct serving_hit *hit)
+{
+  struct serving_outcome *outcome = &sim->outcomes[request];
+  uint32_t slot;
+  serving_queue_remove(sim, request);
+  slot = serving_admit_computed(sim, request, hit);
+  serving_keep_prefix(sim, slot);
+  serving_start_decoding(sim, slot);
+  if (sim->itl != NULL)
+    serving_gaps_joined(sim, slot);
+  outcome->first_s = sim->time_s;
+  outcome->waited_s += sim->time_s - sim->links[request].visible_s;
+}
+
+static bool computed_fits(const struct serving_sim *sim, uint32_t request, const struct serving_hit *hit)
+{
+  const uint64_t spare = sim->running != 0 ? sim->settings->kv_watermark_blocks : 0;
+  if (sim->running == sim->settings->max_batch ||
+      serving_computed_blocks(sim, request, hit) + spare > sim->pool_blocks - sim->used_blocks)
+    return false;
+  return sim->settings->kv != SERVING_KV_RATIO || sim->running == 0 || ratio_allows(sim, request, hit);
+}
+
+/* Answers whose prompts were computed elsewhere decode from this step on. */
+static void join_computed(struct serving_sim *sim)
+{
+  if (sim->admit_phase != 0 && sim->running != 0)
+    return;
+  for (uint32_t request = serving_waiting_head(sim); request != SERVING_NONE; request = serving_waiting_head(sim)) {
+    const struct serving_hit hit = serving_hit_of(sim, request);
+    if (!sim->links[request].is_computed || !computed_fits(sim, request, &hit))
+      return;
+    join(sim, request, &hit);
+  }
+}
+
 void serving_schedule(struct serving_step *step, struct serving_sim *sim)
 {
   *step = (struct serving_step){0};
   sim->completed_count = 0;
+  if (sim->part == SERVING_ANSWERS)
+    join_computed(sim);
   if (sim->settings->is_prefill_first)
     schedule_prefill_first(step, sim);
   else
@@ -180,7 +226,7 @@ uint64_t serving_schedule_steps(const struct serving_step *step, const struct se
 void serving_schedule_skip(struct serving_sim *sim, uint64_t steps)
 {
   const struct serving_settings *settings = sim->settings;
-  if (has_few_prompts(sim) && serving_waiting_head(sim) != SERVING_NONE)
+  if (has_few_prompts(sim) && has_prompt_waiting(sim))
     sim->waited_steps = (uint32_t)((sim->waited_steps + steps - 1) % (settings->batch_wait_steps + 1));
   sim->recv_phase = (uint32_t)((sim->recv_phase + steps) % settings->recv_interval_steps);
   sim->admit_phase = (uint32_t)((sim->admit_phase + steps) % settings->admit_interval_steps);

@@ -126,10 +126,10 @@ static inline void serving_random_arrivals(struct arrival rows[SMALL], uint64_t 
 static inline void assert_same_outcome(const struct serving_outcome *a, const struct serving_outcome *b,
                                        unsigned workload, int row)
 {
-  const double times_a[] = {a->send_s, a->visible_s, a->admitted_s, a->first_s,
-                            a->status == SERVING_COMPLETED ? a->finish_s : 0};
-  const double times_b[] = {b->send_s, b->visible_s, b->admitted_s, b->first_s,
-                            b->status == SERVING_COMPLETED ? b->finish_s : 0};
+  const double times_a[] = {a->send_s,     a->waited_s, a->visible_s,
+                            a->admitted_s, a->first_s,  a->status == SERVING_COMPLETED ? a->finish_s : 0};
+  const double times_b[] = {b->send_s,     b->waited_s, b->visible_s,
+                            b->admitted_s, b->first_s,  b->status == SERVING_COMPLETED ? b->finish_s : 0};
   for (size_t i = 0; i < FIXTURE_COUNT(times_a); i++)
     ck_assert_msg(fabs(times_a[i] - times_b[i]) <= 0, "workload %u, request %d, time %zu: %.17g, step by step %.17g",
                   workload, row, i, times_a[i], times_b[i]);

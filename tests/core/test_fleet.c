@@ -3,7 +3,7 @@
 
 #include <stdalign.h>
 
-#include "tests/core/reference_simulator.h"
+#include "tests/core/reference_fleet.h"
 #include "tests/core/serving_fixtures.h"
 
 /* Runs in an arena of exactly the announced size. */
@@ -120,6 +120,11 @@ static void random_fleet_init(struct random_fleet *f, uint64_t *state)
   }
   if (pick(state, 0, 1) != 0)
     add_hashes(f, state);
+  if (f->run.replicas > 1 && pick(state, 0, 2) == 0) {
+    f->run.prefill_replicas = pick(state, 1, f->run.replicas - 1);
+    f->run.transfer_s = pick(state, 0, 1) * dyadic(state, 0, 0.05);
+    f->run.transfer_token_s = pick(state, 0, 1) * dyadic(state, 0, 0.001);
+  }
   f->run.slowdowns = f->slowdowns;
   f->run.slowdown_count = pick(state, 0, SLOWDOWNS);
 }
@@ -317,6 +322,50 @@ START_TEST(test_concurrency_limit)
 }
 END_TEST
 
+/* Both prompts are done at 0.120. A cache travels 5 ms + 100 × 0.1 ms, one after the other: the first decodes from 0.135 on,
+   the second is there at 0.150 and joins at the boundary of 0.157, when the first has its last token. */
+START_TEST(test_pools)
+{
+  struct small s;
+  struct fleet_totals totals;
+  struct serving_totals replicas[2];
+  struct fleet_run run = small_fleet(&s, 2, 2);
+  run.prefill_replicas = 1;
+  run.transfer_s = 0.005;
+  run.transfer_token_s = 0.0001;
+  fleet_ok(s.outcomes, &totals, replicas, &run);
+  assert_time(s.outcomes[0].first_s, 0.135);
+  assert_time(s.outcomes[0].finish_s, 0.157);
+  assert_time(s.outcomes[0].waited_s, 0);
+  assert_time(s.outcomes[1].first_s, 0.157);
+  assert_time(s.outcomes[1].waited_s, 0.015 + 0.007);
+  assert_time(s.outcomes[1].finish_s, 0.179);
+  ck_assert_uint_eq(s.outcomes[1].replica, 1);
+  ck_assert_uint_eq(replicas[0].prompt_tokens, 200);
+  ck_assert_uint_eq(replicas[0].output_tokens, 2);
+  ck_assert_uint_eq(replicas[1].output_tokens, 4);
+  ck_assert_uint_eq(replicas[1].prompt_tokens, 0);
+  ck_assert_uint_eq(totals.serving.completed, 2);
+}
+END_TEST
+
+/* Three whole prompts to a pool of 18 blocks (288 tokens): the third waits for a place, not for the link. */
+START_TEST(test_pools_wait_for_memory)
+{
+  struct small s;
+  struct fleet_totals totals;
+  struct fleet_run run = small_fleet(&s, 3, 2);
+  run.prefill_replicas = 1;
+  run.settings.kv_blocks = 18;
+  for (int i = 0; i < 3; i++)
+    s.rows[i].send_s = 0.1 * i;
+  s.rows[0].output_tokens = s.rows[1].output_tokens = 30;
+  fleet_ok(s.outcomes, &totals, NULL, &run);
+  assert_time(s.outcomes[2].first_s, s.outcomes[0].finish_s);
+  assert_time(s.outcomes[2].waited_s, s.outcomes[0].finish_s - 0.270);
+}
+END_TEST
+
 static void assert_fleet_refused(const struct fleet_run *run, const char *pointer)
 {
   struct serving_outcome outcomes[4];
@@ -332,6 +381,12 @@ START_TEST(test_refusals)
   struct fleet_slowdown slow = {.from_s = 2, .until_s = 1, .ratio = 1};
   struct fleet_run run = small_fleet(&s, 2, 0);
   assert_fleet_refused(&run, "/serving/replicas");
+  run = small_fleet(&s, 2, 2);
+  run.prefill_replicas = 2;
+  assert_fleet_refused(&run, "/serving/disaggregated");
+  run.prefill_replicas = 1;
+  run.transfer_s = -1;
+  assert_fleet_refused(&run, "/serving/disaggregated");
   run = small_fleet(&s, 2, 1);
   run.sheddable_share = 1.5;
   assert_fleet_refused(&run, "/traffic/sheddable_share");
@@ -361,6 +416,7 @@ START_TEST(test_every_arena_too_small_is_refused)
   struct fleet_run run = small_fleet(&s, 4, 3);
   size_t bytes;
   run.timeout_s = 1;
+  run.prefill_replicas = 1;
   bytes = fleet_arena_bytes(&run);
   ck_assert_uint_le(bytes, sizeof memory);
   for (size_t capacity = 0; capacity + 2 * alignof(max_align_t) <= bytes; capacity += 8) {
@@ -384,6 +440,8 @@ int main(void)
   tcase_add_test(tcase, test_clock_drops_for_a_while);
   tcase_add_test(tcase, test_clients_give_up_and_try_again);
   tcase_add_test(tcase, test_concurrency_limit);
+  tcase_add_test(tcase, test_pools);
+  tcase_add_test(tcase, test_pools_wait_for_memory);
   tcase_add_test(tcase, test_refusals);
   tcase_add_test(tcase, test_every_arena_too_small_is_refused);
   return fixture_run("fleet", tcase);

@@ -3,7 +3,7 @@
 
 #include <stdalign.h>
 
-#include "tests/core/reference_simulator.h"
+#include "tests/core/reference_fleet.h"
 #include "tests/core/serving_fixtures.h"
 
 /* What all 1,000 together must have exercised. */
