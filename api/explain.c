@@ -303,7 +303,21 @@ static json_t *first_token(const struct explanation *x)
   return array;
 }
 
-static json_t *write_latency(const struct explanation *x)
+/* Depth full: the scorecard's latency, load and success come from a simulation of the same engine. */
+static bool is_simulated(const json_t *card)
+{
+  return json_is_number(card_at(card, "success.rate"));
+}
+
+static const char *latency_note(const struct explanation *x, const json_t *card)
+{
+  if (is_simulated(card))
+    return "means of steady load in closed form; the scorecard's latency is of requests simulated one by one";
+  return x->candidate.state.is_saturated ? "the queue grows without end: figures are those just below saturation"
+                                         : NULL;
+}
+
+static json_t *write_latency(const struct explanation *x, const json_t *card)
 {
   const struct steady_state *state = &x->candidate.state;
   const struct figure inputs[] = {{"busy", state->view.busy_ratio},
@@ -316,8 +330,7 @@ static json_t *write_latency(const struct explanation *x)
                                   {"median_output_tokens", x->input.median_output_tokens}};
   json_t *object = json_object();
   put_member(&object, "is_saturated", json_boolean(state->is_saturated));
-  put_text(&object, "note",
-           state->is_saturated ? "the queue grows without end: figures are those just below saturation" : NULL);
+  put_text(&object, "note", latency_note(x, card));
   put_member(&object, "inputs", figures(inputs, COUNT_OF(inputs)));
   put_member(&object, "ttft_parts", first_token(x));
   put_member(&object, "ttft_ms", named("ttft", "ms", state->ttft_s / MS, "sum of ttft_parts"));
@@ -352,22 +365,45 @@ static json_t *cost_shares(const struct candidate *candidate)
   return figures(rows, COUNT_OF(rows));
 }
 
-static json_t *write_cost(const struct explanation *x)
+/* What the bill is divided by. */
+struct yield {
+  double requests_per_s, output_tok_s, success_ratio;
+};
+
+/* The scorecard's own where they are simulated: what users send is more than what is answered. */
+static struct yield yield_of(const struct explanation *x, const json_t *card)
+{
+  const double lost = json_number_value(card_at(card, "success.shed")) +
+                      json_number_value(card_at(card, "success.timed_out")) +
+                      json_number_value(card_at(card, "success.rejected"));
+  if (!is_simulated(card) && !x->candidate.state.is_saturated)
+    return (struct yield){x->requests_per_s, x->requests_per_s * x->input.output_tokens, 1};
+  if (!is_simulated(card))
+    return (struct yield){json_number_value(card_at(card, "throughput.requests_per_s")),
+                          json_number_value(card_at(card, "throughput.output_tokens_per_s")), 1};
+  return (struct yield){json_number_value(card_at(card, "throughput.requests_per_s")) / (1 - lost),
+                        json_number_value(card_at(card, "throughput.output_tokens_per_s")),
+                        json_number_value(card_at(card, "success.rate"))};
+}
+
+static json_t *write_cost(const struct explanation *x, const json_t *card)
 {
   const struct candidate *best = &x->candidate;
   const struct price *price = &best->price;
-  const double all_succeed = 1;
+  const struct yield yield = yield_of(x, card);
+  struct scorecard_cost cost = x->cost;
   json_t *object = json_object();
+  cost_fleet(&cost, price, best->gpus_billed, yield.requests_per_s, yield.output_tok_s, yield.success_ratio);
   put_text(&object, "price_basis", x->cost.price_basis);
   put_number(&object, "usd_per_gpu_hour", price->usd_per_gpu_hour);
   put_number(&object, "gpus", best->gpus);
   put_number(&object, "rented_together", price->billed_unit_gpus);
   put_number(&object, "gpus_billed", best->gpus_billed);
   put_number(&object, "usd_per_hour", price->usd_per_gpu_hour * best->gpus_billed);
-  put_number(&object, "requests_per_s", x->requests_per_s);
-  put_number(&object, "output_tokens_per_s", x->requests_per_s * x->input.output_tokens);
-  put_number(&object, "success_rate", all_succeed);
-  put_member(&object, "items", cost_items(&x->cost));
+  put_number(&object, "requests_per_s", yield.requests_per_s);
+  put_number(&object, "output_tokens_per_s", yield.output_tok_s);
+  put_number(&object, "success_rate", yield.success_ratio);
+  put_member(&object, "items", cost_items(&cost));
   put_member(&object, "time_shares", cost_shares(best));
   put_text(&object, "by_bound_formula",
            "time_shares.prefill × prefill.by_bound_ms / prefill.time_ms + the same of decode; memory_bandwidth is "
@@ -399,30 +435,37 @@ static json_t *write_constants(const struct step_constants *constants)
   return array;
 }
 
-/* Figures that this version computes otherwise than the scorecard has them; none where both are of one core. */
+/* Figures that this version computes otherwise than the scorecard has them; none where both are of one core. What a
+   simulation has told the scorecard is not explained by steady load, and not compared. */
 static json_t *differences(const struct explanation *x, const json_t *card)
 {
   const double digits = 1e-9; /* documents keep 15 */
   const struct steady_state *state = &x->candidate.state;
   const double none = x->has_candidate ? 0.0 : (double)NAN;
   const double waits = x->has_candidate && !state->is_saturated ? 0.0 : (double)NAN;
-  const struct figure now[] = {{"phases.prefill.time_ms", x->prefill.time.seconds / MS + none},
-                               {"phases.decode.step_ms", x->decode.time.seconds / MS + none},
-                               {"latency.ttft_ms.p50", state->ttft_s / MS + waits},
-                               {"latency.itl_ms.p50", search_gap_s(&x->input, state->itl_s) / MS + waits},
-                               {"latency.e2e_ms.p50", x->candidate.e2e_median_s / MS + waits},
-                               {"memory.usable_gib", x->plan.usable_bytes / GIB},
-                               {"memory.weights_gib", x->plan.weights_bytes / GIB},
-                               {"memory.activations_gib", x->plan.activations_bytes / GIB},
-                               {"memory.runtime_gib", x->plan.runtime_bytes / GIB},
-                               {"memory.kv_cache_gib", fmax(0, x->plan.kv_cache_bytes) / GIB},
-                               {"cost.per_attempted_request_usd", x->cost.per_attempted_request_usd + none}};
+  const struct {
+    const char *name;
+    double value;
+    bool is_simulated; /* at depth full */
+  } now[] = {{"phases.prefill.time_ms", x->prefill.time.seconds / MS + none, false},
+             {"phases.decode.step_ms", x->decode.time.seconds / MS + none, false},
+             {"latency.ttft_ms.p50", state->ttft_s / MS + waits, true},
+             {"latency.itl_ms.p50", search_gap_s(&x->input, state->itl_s) / MS + waits, true},
+             {"latency.e2e_ms.p50", x->candidate.e2e_median_s / MS + waits, true},
+             {"memory.usable_gib", x->plan.usable_bytes / GIB, false},
+             {"memory.weights_gib", x->plan.weights_bytes / GIB, false},
+             {"memory.activations_gib", x->plan.activations_bytes / GIB, false},
+             {"memory.runtime_gib", x->plan.runtime_bytes / GIB, false},
+             {"memory.kv_cache_gib", fmax(0, x->plan.kv_cache_bytes) / GIB, false},
+             {"cost.per_attempted_request_usd", x->cost.per_attempted_request_usd + none, true}};
   json_t *array = json_array();
   for (size_t i = 0; i < COUNT_OF(now); i++) {
     const json_t *then = card_at(card, now[i].name);
     const bool is_known = json_is_number(then) && isfinite(now[i].value);
     const double value = json_number_value(then);
     json_t *object;
+    if (now[i].is_simulated && (is_simulated(card) || json_is_null(card_at(card, "latency.ttft_ms.p50"))))
+      continue;
     if (is_known ? fabs(value - now[i].value) <= digits * fabs(value) : json_is_number(then) == isfinite(now[i].value))
       continue;
     object = json_object();
@@ -467,8 +510,8 @@ json_t *explain_write(const struct explanation *x, const struct explain_inputs *
   put_member(&object, "prefill", has ? write_prefill(x) : json_null());
   put_member(&object, "decode", has ? write_decode(x) : json_null());
   put_member(&object, "memory", x->has_memory ? write_memory(x) : json_null());
-  put_member(&object, "latency", has ? write_latency(x) : json_null());
-  put_member(&object, "cost", has ? write_cost(x) : json_null());
+  put_member(&object, "latency", has ? write_latency(x, card) : json_null());
+  put_member(&object, "cost", has ? write_cost(x, card) : json_null());
   put_member(&object, "constants", has ? write_constants(&x->candidate.engine.constants) : json_null());
   put_member(&object, "uncertainty", shared(card, "uncertainty"));
   put_member(&object, "provenance", shared(card, "provenance"));

@@ -170,10 +170,10 @@ void gate_read(struct gate *out, const json_t *body, const struct catalogue_snap
 size_t gate_targets(struct scorecard_target list[SCORECARD_TARGETS_MAX], const struct gate *gate)
 {
   const double none = (double)NAN;
-  const struct target_figures unknown = {.ttft_s = none,
-                                         .itl_s = none,
+  const struct target_figures unknown = {.ttft_s = targets_median(none),
+                                         .itl_s = targets_median(none),
                                          .tpot_s = none,
-                                         .e2e_s = none,
+                                         .e2e_s = targets_median(none),
                                          .max_context_tokens = none,
                                          .per_successful_request_usd = none,
                                          .per_million_output_tokens_usd = none,

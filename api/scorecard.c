@@ -142,12 +142,14 @@ static json_t *phases(struct writer *w, const struct scorecard *card)
   return to;
 }
 
+/* "mean" is what Little's law is about: requests_per_s × mean e2e = at_concurrency. */
 static json_t *percentiles_ms(struct writer *w, const struct percentiles *from_s)
 {
   json_t *to = json_object();
   put_number(w, to, "p50", from_s->p50 / MS);
   put_number(w, to, "p90", from_s->p90 / MS);
   put_number(w, to, "p99", from_s->p99 / MS);
+  put_number(w, to, "mean", from_s->mean / MS);
   return to;
 }
 
@@ -182,6 +184,17 @@ static json_t *limits(struct writer *w, const struct scorecard_limits *from)
   put_number(w, to, "saturation_requests_per_s", from->saturation_requests_per_s);
   put_number(w, to, "margin_to_knee", from->margin_to_knee_ratio);
   put_text(w, to, "first_limit", limit_name(from->first_limit));
+  return to;
+}
+
+static json_t *success(struct writer *w, const struct scorecard_success *from)
+{
+  json_t *to = json_object();
+  put_number(w, to, "rate", from->rate_ratio);
+  put_number(w, to, "preempted", from->preempted_ratio);
+  put_number(w, to, "shed", from->shed_ratio);
+  put_number(w, to, "timed_out", from->timed_out_ratio);
+  put_number(w, to, "rejected", from->rejected_ratio);
   return to;
 }
 
@@ -281,9 +294,9 @@ static json_t *assumptions(struct writer *w, const struct scorecard *card, const
   append_texts(w, array, sketch->model_assumptions);
   append_texts(w, array, sketch->notes);
   append_calibration(w, array, identity->calibration);
-  append(w, array,
-         json_string("not computed in this version (null): latency p90 and p99, success, cost.items, energy, "
-                     "startup, stress"));
+  append(w, array, json_string("not computed in this version (null): cost.items, energy, startup, stress"));
+  if (!card->is_simulated)
+    append(w, array, json_string("not computed without a simulation (null): latency p90 and p99, success"));
   return array;
 }
 
@@ -391,7 +404,6 @@ static void put_rest(struct writer *w, json_t *to, const struct scorecard *card,
 
 json_t *scorecard_write(const struct scorecard *card, const struct scorecard_identity *identity)
 {
-  static const char *const success[] = {"rate", "preempted", "shed", "timed_out", NULL};
   struct writer w = {false};
   json_t *to = json_object();
   put_identity(&w, to, identity);
@@ -404,7 +416,7 @@ json_t *scorecard_write(const struct scorecard *card, const struct scorecard_ide
   put(&w, to, "latency", card->has_latency ? latency(&w, &card->latency) : json_null());
   put(&w, to, "throughput", card->has_latency ? throughput(&w, &card->throughput) : json_null());
   put(&w, to, "limits", card->has_latency ? limits(&w, &card->limits) : json_null());
-  put(&w, to, "success", nulls(&w, success));
+  put(&w, to, "success", success(&w, &card->success));
   put_text(&w, to, "quality", quality_verdict_name(identity->quality));
   put(&w, to, "cost", cost(&w, card));
   put_rest(&w, to, card, identity);

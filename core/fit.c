@@ -5,6 +5,7 @@
 #include "core/contradiction.h"
 #include "core/finding.h"
 #include "core/fit_int.h"
+#include "core/judge.h"
 #include "core/launch.h"
 #include "core/preset.h"
 #include "core/scorecard.h"
@@ -163,13 +164,27 @@ static void note_traffic(struct notes *notes, const struct workload *workload)
   const struct workload_traffic *traffic = &workload->traffic;
   if (traffic->load == LOAD_OPEN && !traffic->arrival_is_given)
     notes_add(notes, "arrival not given: poisson");
-  if (traffic->load == LOAD_OPEN && traffic->arrival == ARRIVAL_SPIKY)
-    notes_add(notes, "spiky arrivals are computed at their mean rate as poisson: bursts need the simulation");
   if (!targets_have_latency(&workload->targets))
     notes_add(notes, "no latency targets: preset interactive limits (TTFT p99 2 s, ITL p99 100 ms) steer the choice");
   if (workload->serving.concurrency_limit != 0)
     notes_add(notes, "concurrency_limit %u does not change the figures of this version",
               workload->serving.concurrency_limit);
+}
+
+/* Where the figures come from. */
+static void note_source(struct notes *notes, const struct scorecard *card, const struct judged *judged,
+                        const struct search_input *input)
+{
+  const struct workload_traffic *traffic = &input->workload->traffic;
+  if (card->is_simulated) {
+    notes_add(notes,
+              "latency, success and the limits of the load are simulated: %zu requests of the steady state, seed %lld; "
+              "phases, bounds and memory are the closed form's",
+              judged->counted, (long long)input->workload->seed);
+    return;
+  }
+  if (traffic->load == LOAD_OPEN && traffic->arrival == ARRIVAL_SPIKY)
+    notes_add(notes, "spiky arrivals are computed at their mean rate as poisson: bursts need the simulation");
   notes_add(notes,
             "closed form of steady load: p50 figures are steady-state means, all requests are taken as successful");
 }
@@ -252,11 +267,33 @@ static enum err complete(struct scorecard *out, const struct fit_request *reques
   return finding_fill(&findings, e);
 }
 
+/* The simulation's choice in place of the closed form's, and its knee where the depth or a promise asks for it. */
+static enum err judge(struct judged *judged, bool *is_judged, struct search_result *result,
+                      const struct search_input *input, const struct fit_request *request, struct arena *arena,
+                      struct error *e)
+{
+  const bool is_full = request->depth == FIT_FULL;
+  const struct judge_options options = {.requests = is_full ? JUDGE_REQUESTS_FINAL : JUDGE_REQUESTS_COMPARE,
+                                        .stop = request->stop,
+                                        .stop_cls = request->stop_cls};
+  const struct judge_case c = {.input = input,
+                               .candidate = &result->best,
+                               .load_scale = 1,
+                               .stop = request->stop,
+                               .stop_cls = request->stop_cls};
+  enum err err = judge_select(judged, is_judged, result, input, &options, arena, e);
+  if (err != ERR_OK || !*is_judged || !(is_full || input->workload->targets.headroom_ratio > 0))
+    return err;
+  return judge_knee(&result->best.knee_requests_per_s, &result->best.margin_to_knee_ratio, &c, judged, arena, e);
+}
+
 enum err fit_evaluate(struct scorecard *out, const struct fit_request *request, struct arena *arena, struct error *e)
 {
   struct notes notes, fallbacks;
   struct search_input input;
   struct search_result result;
+  struct judged judged;
+  bool is_judged = false;
   enum err err;
   scorecard_clear(out);
   notes_init(&notes, arena);
@@ -264,13 +301,19 @@ enum err fit_evaluate(struct scorecard *out, const struct fit_request *request, 
   if ((err = fit_resolve(&input, request, &notes, arena, e)) != ERR_OK)
     return err;
   note_fallbacks(&fallbacks, request->hardware, request->workload, &input.precision);
-  if ((err = search_best(&result, &input, 1, request->stop, request->stop_cls, e)) != ERR_OK)
+  if ((err = search_best(&result, &input, request->depth == FIT_QUICK ? 1 : SEARCH_FINALISTS, request->stop,
+                         request->stop_cls, e)) != ERR_OK)
+    return err;
+  if (request->depth != FIT_QUICK && (err = judge(&judged, &is_judged, &result, &input, request, arena, e)) != ERR_OK)
     return err;
   if ((err = scorecard_fill(out, &result, &input, arena, e)) != ERR_OK ||
       (err = fit_options_report(out, &notes, &result, &input, arena, e)) != ERR_OK)
     return err;
+  if (is_judged)
+    judge_report(out, &judged, &result.best, &input);
   if (result.has_candidate)
     launch_notes(&notes, &result.best, &input);
+  note_source(&notes, out, &judged, &input);
   note_chunking(&notes, &input);
   note_undecided(&notes, out);
   out->configuration.weights = served_has_experts(request->model) ? input.precision.experts : input.precision.dense;

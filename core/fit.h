@@ -1,7 +1,7 @@
 /* The facade of the core: one sketch × one model × one hardware profile → one scorecard, with every sum kept.
    Everything lives in the arena the caller gives; strings are literals or in the arena.
    Threads: reentrant, no globals. Deterministic: same inputs, same bits.
-   Figures that need what is not built yet (percentiles under real arrivals, stress …) are NaN and named in assumptions. */
+   Figures that a depth does not compute are NaN. */
 #ifndef FITD_CORE_FIT_H
 #define FITD_CORE_FIT_H
 
@@ -43,7 +43,9 @@ enum limit {
 const char *limit_name(enum limit limit); /* NULL for NONE */
 
 struct calibration;
-enum fit_depth { FIT_FULL, FIT_QUICK };
+/* QUICK: closed form alone. SIMULATED: the best candidates are judged by a short simulation. FULL: a long one, then stress
+   cases and variants. */
+enum fit_depth { FIT_FULL, FIT_QUICK, FIT_SIMULATED };
 
 struct scorecard_configuration {
   unsigned tensor_parallel, pipeline_parallel, expert_parallel, attention_data_parallel, replicas;
@@ -89,6 +91,14 @@ struct scorecard_throughput { /* whole fleet */
 struct scorecard_limits {
   double knee_requests_per_s, saturation_requests_per_s, margin_to_knee_ratio;
   enum limit first_limit;
+};
+
+/* Of the requests that users send; NaN = not simulated. */
+struct scorecard_success {
+  double rate_ratio;      /* answered within the limits of a success */
+  double preempted_ratio; /* computed in part twice, for want of KV blocks */
+  double shed_ratio, timed_out_ratio;
+  double rejected_ratio; /* longer than the context or than the whole KV pool */
 };
 
 struct scorecard_cost {
@@ -187,6 +197,8 @@ struct scorecard {
   struct scorecard_latency latency;
   struct scorecard_throughput throughput;
   struct scorecard_limits limits;
+  struct scorecard_success success;
+  bool is_simulated; /* percentiles, success and what follows from them come from a simulation */
   struct scorecard_cost cost;
   struct scorecard_target targets[SCORECARD_TARGETS_MAX];
   size_t target_count;

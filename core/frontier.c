@@ -122,10 +122,10 @@ static int judge(const struct walk *walk, const struct frontier_point *point, do
   struct scorecard_target list[SCORECARD_TARGETS_MAX];
   const struct search_input *input = walk->input;
   const struct target_figures figures = {
-      .ttft_s = point->ttft_s,
-      .itl_s = point->itl_s,
+      .ttft_s = targets_median(point->ttft_s),
+      .itl_s = targets_median(point->itl_s),
       .tpot_s = point->tpot_s,
-      .e2e_s = e2e_median_s,
+      .e2e_s = targets_median(e2e_median_s),
       .max_context_tokens = search_max_context_tokens(input, &walk->candidate),
       .per_successful_request_usd = point->per_million_output_tokens_usd * input->output_tokens / 1e6,
       .per_million_output_tokens_usd = point->per_million_output_tokens_usd,

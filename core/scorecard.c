@@ -28,6 +28,7 @@ void scorecard_clear(struct scorecard *card)
   card->latency = (struct scorecard_latency){no_percentiles, no_percentiles, no_percentiles, no_percentiles, nothing};
   card->throughput = (struct scorecard_throughput){nothing, nothing, nothing, nothing, nothing, nothing};
   card->limits = (struct scorecard_limits){nothing, nothing, nothing, LIMIT_NONE};
+  card->success = (struct scorecard_success){nothing, nothing, nothing, nothing, nothing};
   clear_cost(&card->cost);
   card->uncertainty = (struct scorecard_uncertainty){{nothing, nothing}, {nothing, nothing}, {nothing, nothing}, NULL};
   card->sensitivity = (struct scorecard_sensitivity){nothing, nothing, nothing, nothing};
@@ -172,7 +173,8 @@ static enum limit first_limit(const struct candidate *best, const struct search_
   struct step_time decode;
   struct prompt_time prompt;
   double bound_s[BOUND_COUNT];
-  if (steady_capacity(&best->engine, &load, 2 * best->batch_limit) > worth * best->capacity_requests_per_s)
+  if (steady_capacity(&best->engine, &load, 2 * best->batch_limit) >
+      worth * steady_capacity(&best->engine, &load, best->batch_limit))
     return best->kv_limits_batch ? LIMIT_KV_CACHE : LIMIT_BATCH;
   step_decode(&decode, &best->engine, best->batch_limit, context);
   step_prompt(&prompt, &best->engine, input->prompt_tokens, input->cached_tokens, best->batch_limit, context);
@@ -262,10 +264,10 @@ static void fill_targets(struct scorecard *card, const struct candidate *best, c
 {
   const bool is_saturated = best->state.is_saturated;
   const struct target_figures figures = {
-      .ttft_s = is_saturated ? (double)INFINITY : best->state.ttft_s,
-      .itl_s = search_gap_s(input, best->state.itl_s),
+      .ttft_s = targets_median(is_saturated ? (double)INFINITY : best->state.ttft_s),
+      .itl_s = targets_median(search_gap_s(input, best->state.itl_s)),
       .tpot_s = search_gap_s(input, best->state.tpot_s),
-      .e2e_s = is_saturated ? (double)INFINITY : best->e2e_median_s,
+      .e2e_s = targets_median(is_saturated ? (double)INFINITY : best->e2e_median_s),
       .max_context_tokens = best->max_context_tokens,
       .per_successful_request_usd = card->cost.per_successful_request_usd,
       .per_million_output_tokens_usd = card->cost.per_million_output_tokens_usd,

@@ -196,10 +196,10 @@ static void judge(struct candidate *candidate, const struct search_input *input)
 {
   struct scorecard_target list[SCORECARD_TARGETS_MAX];
   const struct target_figures figures = {
-      .ttft_s = candidate->state.ttft_s,
-      .itl_s = search_gap_s(input, candidate->state.itl_s),
+      .ttft_s = targets_median(candidate->state.ttft_s),
+      .itl_s = targets_median(search_gap_s(input, candidate->state.itl_s)),
       .tpot_s = search_gap_s(input, candidate->state.tpot_s),
-      .e2e_s = candidate->e2e_median_s,
+      .e2e_s = targets_median(candidate->e2e_median_s),
       .max_context_tokens = candidate->max_context_tokens,
       .per_successful_request_usd = candidate->usd_per_request,
       .per_million_output_tokens_usd = candidate->usd_per_request / input->output_tokens * 1e6,

@@ -29,9 +29,13 @@ static void add(struct list *list, const char *metric, double target, double act
 }
 
 /* A tail is never below the median: a limit on it that the median exceeds is missed, whatever the tail is. */
-static void add_tail(struct list *list, const char *metric, double target, double median)
+static void add_tail(struct list *list, const char *metric, double target, double tail, double median)
 {
   struct scorecard_target *item;
+  if (!isnan(tail)) {
+    add(list, metric, target, tail, false);
+    return;
+  }
   if (isnan(target) || list->count == SCORECARD_TARGETS_MAX)
     return;
   item = &list->items[list->count++];
@@ -43,11 +47,16 @@ static void add_tail(struct list *list, const char *metric, double target, doubl
 }
 
 static void add_latency(struct list *list, const char *const metrics[3], const struct percentiles *limit_ms,
-                        double median_s)
+                        const struct percentiles *seen_s)
 {
-  add(list, metrics[0], limit_ms->p50, median_s / MS, false);
-  add_tail(list, metrics[1], limit_ms->p90, median_s / MS);
-  add_tail(list, metrics[2], limit_ms->p99, median_s / MS);
+  add(list, metrics[0], limit_ms->p50, seen_s->p50 / MS, false);
+  add_tail(list, metrics[1], limit_ms->p90, seen_s->p90 / MS, seen_s->p50 / MS);
+  add_tail(list, metrics[2], limit_ms->p99, seen_s->p99 / MS, seen_s->p50 / MS);
+}
+
+struct percentiles targets_median(double p50)
+{
+  return (struct percentiles){p50, (double)NAN, (double)NAN, (double)NAN};
 }
 
 size_t targets_list(struct scorecard_target items[SCORECARD_TARGETS_MAX], const struct workload_targets *targets,
@@ -57,10 +66,10 @@ size_t targets_list(struct scorecard_target items[SCORECARD_TARGETS_MAX], const 
   static const char *const itl[] = {"latency.itl_ms.p50", "latency.itl_ms.p90", "latency.itl_ms.p99"};
   static const char *const e2e[] = {"latency.e2e_ms.p50", "latency.e2e_ms.p90", "latency.e2e_ms.p99"};
   struct list list = {items, 0};
-  add_latency(&list, ttft, &targets->ttft_ms, figures->ttft_s);
-  add_latency(&list, itl, &targets->itl_ms, figures->itl_s);
+  add_latency(&list, ttft, &targets->ttft_ms, &figures->ttft_s);
+  add_latency(&list, itl, &targets->itl_ms, &figures->itl_s);
   add(&list, "latency.tpot_ms.mean", targets->tpot_ms.mean, figures->tpot_s / MS, false);
-  add_latency(&list, e2e, &targets->e2e_ms, figures->e2e_s);
+  add_latency(&list, e2e, &targets->e2e_ms, &figures->e2e_s);
   add(&list, "memory.max_context_tokens", targets->max_context_tokens, figures->max_context_tokens, true);
   add(&list, "cost.per_successful_request_usd", targets->cost_per_successful_request_usd,
       figures->per_successful_request_usd, false);
@@ -98,6 +107,27 @@ double targets_latency_excess(const struct workload_targets *targets, double ttf
   const double ttft = excess_of(&targets->ttft_ms, ttft_s);
   const double itl = fmax(excess_of(&targets->itl_ms, itl_s), excess_of(&targets->tpot_ms, tpot_s));
   return fmax(fmax(ttft, itl), excess_of(&targets->e2e_ms, e2e_s));
+}
+
+static double excess_over(const struct percentiles *limit_ms, const struct percentiles *seen_s)
+{
+  const double limits_ms[] = {limit_ms->p50, limit_ms->p90, limit_ms->p99, limit_ms->mean};
+  const double seen[] = {seen_s->p50, seen_s->p90, seen_s->p99, seen_s->mean};
+  double worst = -1;
+  for (int i = 0; i < 4; i++)
+    worst = fmax(worst, seen[i] / MS / limits_ms[i] - 1); /* NaN where there is no limit: not larger */
+  return worst;
+}
+
+double targets_simulated_excess(const struct workload_targets *targets, const struct scorecard_latency *latency,
+                                double success_ratio)
+{
+  const struct percentiles tpot_s = {(double)NAN, (double)NAN, (double)NAN, latency->tpot_mean_s};
+  double worst = fmax(excess_over(&targets->ttft_ms, &latency->ttft_s), excess_over(&targets->itl_ms, &latency->itl_s));
+  worst = fmax(worst, fmax(excess_over(&targets->tpot_ms, &tpot_s), excess_over(&targets->e2e_ms, &latency->e2e_s)));
+  if (!isnan(targets->success_rate_ratio) && !isnan(success_ratio))
+    worst = fmax(worst, 1 - success_ratio / targets->success_rate_ratio);
+  return worst;
 }
 
 bool targets_has_limit(const struct percentiles *limit)

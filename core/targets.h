@@ -1,5 +1,5 @@
-/* Judging figures against a sketch's targets. Closed form: a percentile above the median is decided only where the median
-   already misses it. Pure functions. */
+/* Judging figures against a sketch's targets. A percentile above the median that is not known (closed form) is decided only
+   where the median already misses it. Pure functions. */
 #ifndef FITD_CORE_TARGETS_H
 #define FITD_CORE_TARGETS_H
 
@@ -7,12 +7,16 @@
 
 /* The figures that targets speak of; seconds inside, NaN = not known at this depth. */
 struct target_figures {
-  double ttft_s, itl_s, tpot_s, e2e_s; /* medians */
+  struct percentiles ttft_s, itl_s, e2e_s;
+  double tpot_s; /* mean */
   double max_context_tokens;
   double per_successful_request_usd, per_million_output_tokens_usd, monthly_usd;
   double success_rate_ratio;
   double margin_to_knee_ratio;
 };
+
+/* Percentiles of which the median alone is known. */
+struct percentiles targets_median(double p50);
 
 /* Lists every target of the sketch with what is known about it; returns their number. */
 size_t targets_list(struct scorecard_target list[SCORECARD_TARGETS_MAX], const struct workload_targets *targets,
@@ -21,10 +25,13 @@ size_t targets_list(struct scorecard_target list[SCORECARD_TARGETS_MAX], const s
 /* Largest relative excess over the limits that are decided: ≤ 0 when all of them are met. */
 double targets_worst_excess(const struct scorecard_target *list, size_t count);
 
-/* The same over latency limits alone: what the knee and the number of replicas depend on. */
+/* The same over latency limits alone, each against a median: what the closed form's knee and number of replicas depend on. */
 double targets_latency_excess(const struct workload_targets *targets, double ttft_s, double itl_s, double tpot_s,
                               double e2e_s);
 bool targets_has_limit(const struct percentiles *limit); /* any percentile of it, or the mean */
+/* … each against its own percentile, with the success rate where one is asked. */
+double targets_simulated_excess(const struct workload_targets *targets, const struct scorecard_latency *latency,
+                                double success_ratio);
 bool targets_have_latency(const struct workload_targets *targets);
 
 /* Interactive limits that steer the choice when a sketch states none (TTFT p99 2 s, ITL p99 100 ms). */

@@ -109,19 +109,19 @@ static double finished_per_s(const struct scorecard *card, const struct workload
                                                : card->limits.saturation_requests_per_s;
 }
 
-static enum err sense(double *ratio, const struct scorecard *card, const struct fit_request *request,
-                      void (*improve)(struct hardware *hardware), struct arena *arena, struct error *e)
+/* `base` and the better one both in closed form: a simulation's noise is as large as what is looked for. */
+static enum err sense(double *ratio, const struct scorecard *base, const struct fit_request *request,
+                      const struct workload *pinned, void (*improve)(struct hardware *hardware), struct arena *arena,
+                      struct error *e)
 {
-  struct workload workload = *request->workload;
   struct hardware hardware = *request->hardware;
   struct scorecard better;
   enum err err;
-  pin(&workload, &card->configuration);
   improve(&hardware);
-  if ((err = evaluate(&better, request, &workload, &hardware, arena, e)) != ERR_OK)
+  if ((err = evaluate(&better, request, pinned, &hardware, arena, e)) != ERR_OK)
     return err;
   if (better.has_configuration)
-    *ratio = finished_per_s(card, &workload) / finished_per_s(&better, &workload) - 1;
+    *ratio = finished_per_s(base, pinned) / finished_per_s(&better, pinned) - 1;
   return ERR_OK;
 }
 
@@ -129,13 +129,19 @@ static enum err fill_sensitivity(struct scorecard *card, const struct fit_reques
                                  struct error *e)
 {
   struct scorecard_sensitivity *out = &card->sensitivity;
-  enum err err = sense(&out->memory_ratio, card, request, more_memory, arena, e);
+  struct workload pinned = *request->workload;
+  struct scorecard base;
+  enum err err;
+  pin(&pinned, &card->configuration);
+  if ((err = evaluate(&base, request, &pinned, request->hardware, arena, e)) != ERR_OK || !base.has_configuration)
+    return err;
+  err = sense(&out->memory_ratio, &base, request, &pinned, more_memory, arena, e);
   if (err == ERR_OK)
-    err = sense(&out->memory_bandwidth_ratio, card, request, more_bandwidth, arena, e);
+    err = sense(&out->memory_bandwidth_ratio, &base, request, &pinned, more_bandwidth, arena, e);
   if (err == ERR_OK)
-    err = sense(&out->compute_ratio, card, request, more_compute, arena, e);
+    err = sense(&out->compute_ratio, &base, request, &pinned, more_compute, arena, e);
   if (err == ERR_OK)
-    err = sense(&out->interconnect_ratio, card, request, more_interconnect, arena, e);
+    err = sense(&out->interconnect_ratio, &base, request, &pinned, more_interconnect, arena, e);
   return err;
 }
 

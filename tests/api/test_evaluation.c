@@ -157,6 +157,7 @@ static void fill_card(struct scorecard *card)
   const struct percentiles unknown = {.p50 = (double)NAN, .p90 = (double)NAN, .p99 = (double)NAN, .mean = (double)NAN};
   memset(card, 0, sizeof *card);
   card->alternatives = (struct scorecard_alternatives){(double)NAN, (double)NAN, -1};
+  card->success = (struct scorecard_success){(double)NAN, (double)NAN, (double)NAN, (double)NAN, (double)NAN};
   card->has_configuration = card->has_latency = true;
   card->configuration = (struct scorecard_configuration){.tensor_parallel = 4,
                                                          .pipeline_parallel = 1,

@@ -31,7 +31,8 @@ static void teardown(void)
 /* Evaluates, then explains the configuration that was found. */
 static void run(void)
 {
-  const struct fit_request request = {.workload = &workload, .model = &model, .hardware = &hardware};
+  const struct fit_request request = {
+      .workload = &workload, .model = &model, .hardware = &hardware, .depth = FIT_QUICK};
   struct explain_configuration configuration;
   struct error e;
   ck_assert_msg(fit_evaluate(&card, &request, &arena, &e) == ERR_OK, "%s", e.message);

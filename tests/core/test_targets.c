@@ -3,10 +3,15 @@
 
 #include "tests/core/fixtures.h"
 
-static const struct target_figures figures = {.ttft_s = 0.5,
-                                              .itl_s = 0.02,
+#define MEDIAN(p50)                                                                                                    \
+  {                                                                                                                    \
+    (p50), (double)NAN, (double)NAN, (double)NAN                                                                       \
+  }
+
+static const struct target_figures figures = {.ttft_s = MEDIAN(0.5),
+                                              .itl_s = MEDIAN(0.02),
                                               .tpot_s = 0.025,
-                                              .e2e_s = 10,
+                                              .e2e_s = MEDIAN(10),
                                               .max_context_tokens = 8000,
                                               .per_successful_request_usd = 0.01,
                                               .per_million_output_tokens_usd = 20,
@@ -82,6 +87,52 @@ START_TEST(tails_are_decided_only_against)
             isnan(find(list, count, "latency.ttft_ms.p90")->margin_ratio));
   ck_assert_int_eq(find(list, count, "latency.ttft_ms.p99")->met, 0);
   assert_close(targets_worst_excess(list, count), 1, 1e-9); /* 500 against 250 */
+}
+END_TEST
+
+/* What a simulation knows: p90 580 of 600 met, p99 700 of 250 missed by 1.8, success 0.95 of 0.99 missed by 0.0404. */
+START_TEST(known_tails_are_decided)
+{
+  struct workload_targets targets = none();
+  struct target_figures simulated = figures;
+  struct scorecard_target list[SCORECARD_TARGETS_MAX];
+  size_t count;
+  targets.ttft_ms.p90 = 600;
+  targets.ttft_ms.p99 = 250;
+  targets.success_rate_ratio = 0.99;
+  simulated.ttft_s = (struct percentiles){0.5, 0.58, 0.7, 0.52};
+  simulated.success_rate_ratio = 0.95;
+  count = targets_list(list, &targets, &simulated);
+  ck_assert_uint_eq(count, 3);
+  ck_assert_int_eq(find(list, count, "latency.ttft_ms.p90")->met, 1);
+  assert_close(find(list, count, "latency.ttft_ms.p90")->actual, 580, 1e-9);
+  ck_assert_int_eq(find(list, count, "latency.ttft_ms.p99")->met, 0);
+  assert_close(find(list, count, "latency.ttft_ms.p99")->margin_ratio, -1.8, 1e-9);
+  ck_assert_int_eq(find(list, count, "success.rate")->met, 0);
+  assert_close(targets_worst_excess(list, count), 1.8, 1e-9);
+}
+END_TEST
+
+/* Each limit against its own percentile: ITL p99 90 of 60 is over by a half, whatever its median; a success rate of 0.9 where
+   0.99 is asked by 1 - 0.9/0.99. */
+START_TEST(simulated_excess_takes_the_worst_percentile)
+{
+  struct workload_targets targets = none();
+  const struct scorecard_latency latency = {.ttft_s = {0.5, 0.6, 0.7, 0.52},
+                                            .itl_s = {0.02, 0.03, 0.09, 0.025},
+                                            .e2e_s = {5, 8, 10, 6},
+                                            .tpot_mean_s = 0.025};
+  ck_assert(targets_simulated_excess(&targets, &latency, 0.5) <= 0);
+  targets.ttft_ms.p50 = 500;
+  targets.e2e_ms.p99 = 20000;
+  assert_close(targets_simulated_excess(&targets, &latency, 1) + 1, 1, 1e-9);
+  targets.itl_ms.p99 = 60;
+  assert_close(targets_simulated_excess(&targets, &latency, 1), 0.5, 1e-9);
+  targets.tpot_ms.mean = 10;
+  assert_close(targets_simulated_excess(&targets, &latency, 1), 1.5, 1e-9);
+  targets = none();
+  targets.success_rate_ratio = 0.99;
+  assert_close(targets_simulated_excess(&targets, &latency, 0.9), 1 - 0.9 / 0.99, 1e-9);
 }
 END_TEST
 
@@ -174,6 +225,8 @@ int main(void)
   tcase_add_test(tcase, without_targets_there_is_nothing_to_judge);
   tcase_add_test(tcase, decided_targets_have_margins);
   tcase_add_test(tcase, tails_are_decided_only_against);
+  tcase_add_test(tcase, known_tails_are_decided);
+  tcase_add_test(tcase, simulated_excess_takes_the_worst_percentile);
   tcase_add_test(tcase, unknown_figures_are_not_decided);
   tcase_add_test(tcase, every_target_has_its_metric);
   tcase_add_test(tcase, latency_excess_takes_the_tightest_limit);
