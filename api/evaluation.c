@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/derate.h"
 #include "api/quality.h"
 #include "api/write.h"
 
@@ -32,24 +33,47 @@ static int by_rank(const void *a, const void *b)
   return fit_compare(&x->card, x->profile, &y->card, y->profile);
 }
 
+/* What a profile is reckoned with, and the sentence that says so. */
+struct hardware_now {
+  struct hardware hardware;
+  char note[DERATE_SENTENCE_SIZE]; /* "" = as on the datasheet */
+};
+
+static void take_hardware(struct hardware_now *now, const struct catalogue_profile *profile,
+                          const struct scorecard_identity *identity)
+{
+  struct derate derate;
+  now->hardware = profile->hardware;
+  now->note[0] = '\0';
+  if (identity->nodes == NULL)
+    return;
+  derate_of(&derate, identity->nodes, profile->hardware.name, identity->sketch->workload.name,
+            profile->hardware.boost_clock_mhz);
+  derate_apply(&now->hardware, &derate);
+  derate_describe(now->note, &derate, profile->hardware.name);
+}
+
 static enum err evaluate_profile(struct result *result, struct scorecard_identity *identity, struct arena *arena,
                                  const struct catalogue_profile *profile, enum fit_depth depth, struct store *store,
                                  struct error *e)
 {
   const struct sketch_calibration *calibration = sketch_calibration(identity->sketch, profile);
   struct quality quality = {.verdict = QUALITY_UNMEASURED};
+  struct hardware_now now;
   const struct fit_request request = {.workload = &identity->sketch->workload,
                                       .model = &identity->sketch->model,
-                                      .hardware = &profile->hardware,
+                                      .hardware = &now.hardware,
                                       .depth = depth,
                                       .calibration = calibration != NULL ? &calibration->calibration : NULL,
                                       .draft_model =
                                           identity->sketch->has_draft_model ? &identity->sketch->draft_model : NULL};
   const size_t mark = arena_mark(arena);
   enum err rc;
+  take_hardware(&now, profile, identity);
   identity->profile = profile;
   identity->calibration = calibration;
   identity->quality = &quality;
+  identity->hardware_note = now.note[0] != '\0' ? now.note : NULL;
   result->source = profile;
   result->profile = profile->hardware.name;
   json_decref(result->document);
@@ -250,10 +274,25 @@ static json_t *write_head(const struct scorecard_identity *identity, const json_
                    "sketch_digest", sketch->digest, "recommendation", recommendation);
 }
 
+/* All profiles of one evaluation see the nodes at one moment. */
+static enum err look_at_nodes(struct live_nodes *nodes, struct scorecard_identity *identity,
+                              const struct evaluation_options *options, struct error *e)
+{
+  enum err rc;
+  if (!identity->sketch->workload.uses_live_hardware)
+    return ERR_OK;
+  if (options->live == NULL)
+    return error_set(e, ERR_INVALID, "/hardware", "live hardware needs a service that scrapes its nodes: fitd serve");
+  rc = live_nodes_copy(nodes, options->live, options->now_ms, e);
+  identity->nodes = nodes;
+  return rc;
+}
+
 enum err evaluation_run(struct evaluation *out, const struct sketch *sketch, const struct evaluation_options *options,
                         struct error *e)
 {
   struct scorecard_identity identity = {.label = options->label, .sketch = sketch};
+  struct live_nodes nodes = {.rows = NULL};
   struct result *results = NULL;
   enum err rc;
   memset(out, 0, sizeof *out);
@@ -266,7 +305,9 @@ enum err evaluation_run(struct evaluation *out, const struct sketch *sketch, con
   results = calloc(sketch->profile_count + 1, sizeof *results);
   if (results == NULL)
     return error_set(e, ERR_NOMEM, "", "not enough memory for %zu scorecards", sketch->profile_count);
-  rc = evaluate_all(results, &identity, options, e);
+  rc = look_at_nodes(&nodes, &identity, options, e);
+  if (rc == ERR_OK)
+    rc = evaluate_all(results, &identity, options, e);
   if (rc != ERR_OK)
     goto out;
   qsort(results, sketch->profile_count, sizeof *results, by_rank);
@@ -280,6 +321,7 @@ out:
   for (size_t i = 0; i < sketch->profile_count; i++)
     json_decref(results[i].document);
   free(results);
+  live_nodes_fini(&nodes);
   if (rc != ERR_OK)
     evaluation_fini(out);
   return rc;

@@ -51,6 +51,8 @@ bool sketch_digest(char to[72], const json_t *body);
 struct quality;
 
 /* One scorecard with what identifies it. */
+struct live;
+struct live_nodes;
 struct scorecard_identity {
   char id[37], evaluation[37];
   char created_at[32];
@@ -59,6 +61,8 @@ struct scorecard_identity {
   const struct catalogue_profile *profile;
   const struct sketch_calibration *calibration; /* that was used; NULL = none */
   const struct quality *quality;                /* NULL: nothing is known about it */
+  const struct live_nodes *nodes;               /* for "hardware": "live"; else NULL */
+  const char *hardware_note;                    /* what the nodes say of the profile; NULL = as on the datasheet */
 };
 json_t *scorecard_write(const struct scorecard *card, const struct scorecard_identity *identity);
 /* Parts of it (api/scorecard_advice.c); NULL when memory is out. */
@@ -73,6 +77,7 @@ struct evaluation_options {
   int64_t now_ms;
   size_t arena_bytes;
   const struct api_deps *deps; /* random */
+  struct live *live;           /* for "hardware": "live"; NULL = there are no nodes here */
 };
 
 /* What was computed: the head (everything but scorecards), and the scorecards in the order of the answer. */

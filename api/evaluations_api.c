@@ -5,6 +5,7 @@
 #include "api/call.h"
 #include "api/handlers.h"
 #include "api/history.h"
+#include "api/live.h"
 #include "api/read.h"
 #include "api/trace.h"
 #include "api/write.h"
@@ -40,7 +41,8 @@ static enum err run(struct evaluation *out, struct api_call *call, const struct 
                                                 .depth_is_given = options->depth >= 0,
                                                 .now_ms = call->now_ms,
                                                 .arena_bytes = call_deps(call)->arena_bytes,
-                                                .deps = call_deps(call)};
+                                                .deps = call_deps(call),
+                                                .live = live_of(call->api)};
   const enum err rc = evaluation_run(out, sketch, &evaluation, e);
   if (rc == ERR_INVALID)
     faults_add(call->faults, FAULT_UNSUPPORTED, e->pointer, NULL, "%s", e->message);

@@ -114,6 +114,12 @@ api_handler nodes_put;
 api_handler nodes_delete;
 api_handler nodes_gpu_series_get;
 
+/* fleet_api.c, drift_api.c, observed_sketch.c, concurrency.c */
+api_handler fleet_get;
+api_handler drift_get;
+api_handler workloads_observed_sketch_get;
+api_handler workloads_concurrency_limit_get;
+
 /* tokens_api.c */
 api_handler tokens_list;
 api_handler tokens_post;

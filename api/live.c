@@ -10,6 +10,7 @@
 #include "api/nodes.h"
 
 #define STALE_MIN_MS 60000
+#define LIMITS_MAX 256
 #define FORGET_GPU_MS ((int64_t)3600 * 1000) /* a GPU that is not seen any more */
 
 struct live {
@@ -18,6 +19,7 @@ struct live {
   size_t count;
   uint64_t version; /* of the store's nodes, plus 1; 0 = never read */
   int64_t last_hour;
+  struct live_limit limits[LIMITS_MAX];
 };
 
 const char *live_state_name(enum live_state state)
@@ -223,6 +225,8 @@ static void observe_gpu(struct live_node *node, const struct observed_gpu *seen,
   if (gpu == NULL)
     return; /* out of memory: the next scrape tries again */
   memcpy(before, gpu->now.quantities, sizeof before);
+  if (is_known && strcmp(gpu->now.driver, seen->driver) != 0)
+    gpu->driver_changed_at_ms = at_ms;
   gpu->now = *seen;
   gpu->seen_at_ms = at_ms;
   gpu->now.quantities[GPU_busy_sm_clock_mhz] =
@@ -255,8 +259,9 @@ static void observe_engine(struct live_engine *engine, const struct observed_eng
     engine->before = engine->step;
     engine_step_init(&engine->step, step_ms);
   }
-  engine_step_add(&engine->step, seen, engine->is_seen ? &engine->now : NULL, &has_reset);
-  engine->step.until_ms = at_ms;
+  engine_step_add(&engine->step, seen, engine->is_seen ? &engine->now : NULL,
+                  (double)(at_ms - engine->seen_at_ms) / 1e3, &has_reset);
+  engine->seen_at_ms = at_ms;
   engine->reset_count += has_reset;
   engine->now = *seen;
   engine->is_seen = true;
@@ -318,6 +323,35 @@ void live_each(struct live *live, void (*each)(void *cls, struct live_node *node
   (void)pthread_mutex_lock(&live->mutex);
   for (size_t i = 0; i < live->count; i++)
     each(cls, &live->nodes[i]);
+  (void)pthread_mutex_unlock(&live->mutex);
+}
+
+bool live_limit_get(struct live_limit *out, struct live *live, const char *workload)
+{
+  bool is_found = false;
+  (void)pthread_mutex_lock(&live->mutex);
+  for (size_t i = 0; i < LIMITS_MAX && !is_found; i++)
+    if (live->limits[i].at_ms > 0 && strcmp(live->limits[i].workload, workload) == 0) {
+      *out = live->limits[i];
+      is_found = true;
+    }
+  (void)pthread_mutex_unlock(&live->mutex);
+  return is_found;
+}
+
+void live_limit_set(struct live *live, const struct live_limit *limit)
+{
+  size_t at = 0;
+  (void)pthread_mutex_lock(&live->mutex);
+  for (size_t i = 0; i < LIMITS_MAX; i++) {
+    if (strcmp(live->limits[i].workload, limit->workload) == 0) {
+      at = i;
+      break;
+    }
+    if (live->limits[i].at_ms < live->limits[at].at_ms)
+      at = i;
+  }
+  live->limits[at] = *limit;
   (void)pthread_mutex_unlock(&live->mutex);
 }
 
@@ -414,11 +448,24 @@ void live_window(struct roll *out, const struct live_gpu *gpu)
       roll_merge(out, &gpu->minutes[i]);
 }
 
+/* Minutes that began after it was held down; the running one when there is none. */
+static void since_throttled(struct roll *out, const struct live_gpu *gpu)
+{
+  roll_init(out, 0);
+  for (size_t i = 0; i < LIVE_WINDOW_MINUTES; i++)
+    if (gpu->minutes[i].time_ms >= gpu->throttled_since_ms)
+      roll_merge(out, &gpu->minutes[i]);
+  roll_merge(out, &gpu->minutes[LIVE_WINDOW_MINUTES]);
+}
+
 double live_clock_fraction(const struct live_gpu *gpu, double rated_mhz)
 {
   struct roll window;
   double busy, most;
-  live_window(&window, gpu);
+  if (gpu->throttled == LIVE_YES)
+    since_throttled(&window, gpu);
+  else
+    live_window(&window, gpu);
   busy = roll_value(&window, GPU_busy_sm_clock_mhz);
   most = roll_value(&window, GPU_sm_clock_max_mhz);
   if (isnan(most))

@@ -35,6 +35,7 @@ struct live_gpu {
   unsigned throttle_bits;              /* seen since throttled */
   unsigned last_xid;                   /* 0 = none */
   int64_t last_xid_at_ms;
+  int64_t driver_changed_at_ms;                 /* 0 = not since the start */
   struct roll minutes[LIVE_WINDOW_MINUTES + 1]; /* the last one is running; time_ms -1 = none */
   int64_t stored_ms;                            /* start of the last minute that went to the store */
 };
@@ -44,7 +45,8 @@ struct live_engine {
   struct observed_engine now; /* counters and histograms as the engine shows them */
   /* What was observed in the running step of LIVE_ENGINE_STEP_S and in the one before: together five to ten minutes. */
   struct live_engine_step {
-    int64_t time_ms, until_ms;
+    int64_t time_ms;
+    double covered_s; /* between scrapes: what counters grew, they grew in this time */
     unsigned scrape_count;
     double gauge_sum[ENGINE_QUANTITIES],
         gauge_max[ENGINE_QUANTITIES]; /* max NaN = unknown; sum of a counter: its increase */
@@ -52,6 +54,7 @@ struct live_engine {
     struct buckets histograms[ENGINE_HISTOGRAMS];
   } step, before;
   int64_t stored_ms; /* start of the last step that went to the store */
+  int64_t seen_at_ms;
   unsigned reset_count;
 };
 
@@ -95,12 +98,22 @@ void live_each(struct live *live, void (*each)(void *cls, struct live_node *node
 int64_t live_last_hour(struct live *live);
 void live_set_last_hour(struct live *live, int64_t hour);
 
-/* Over the window: the sustained share of the clock, NaN when the GPU was not busy or a clock is unknown. rated_mhz: of the
+/* Over the window, or since the GPU is held down: the sustained share of the clock, NaN when the GPU was not busy or a clock is unknown. rated_mhz: of the
    profile, where the exporter names no largest clock; NaN = unknown. */
 double live_clock_fraction(const struct live_gpu *gpu, double rated_mhz);
 void live_window(struct roll *out, const struct live_gpu *gpu);
 /* Observed in the window of the engine: the running step and the one before. */
 void live_engine_window(struct live_engine_step *out, const struct live_engine *engine);
+
+/* The concurrency limit answered last for a workload. */
+struct live_limit {
+  char workload[65];
+  unsigned limit;
+  int64_t at_ms;
+  char why[320];
+};
+bool live_limit_get(struct live_limit *out, struct live *live, const char *workload);
+void live_limit_set(struct live *live, const struct live_limit *limit); /* the oldest makes room */
 
 /* api.c; NULL offline. */
 struct live *live_of(const struct api *api);
@@ -120,8 +133,11 @@ json_t *live_time(int64_t unix_ms); /* null for 0 */
 json_t *engine_step_write(const struct live_engine_step *step);
 void engine_step_read(struct live_engine_step *out, const json_t *document);
 void engine_step_init(struct live_engine_step *step, int64_t time_ms);
+/* previous: the scrape before, `interval_s` ago; NULL = there is none. */
 void engine_step_add(struct live_engine_step *step, const struct observed_engine *now,
-                     const struct observed_engine *previous, bool *has_reset);
+                     const struct observed_engine *previous, double interval_s, bool *has_reset);
+/* Growth of a counter, mean of a gauge; NaN = unknown. */
+double engine_step_value(const struct live_engine_step *step, enum engine_quantity quantity);
 void engine_step_merge(struct live_engine_step *into, const struct live_engine_step *more);
 
 #endif

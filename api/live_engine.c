@@ -9,7 +9,7 @@
 
 void engine_step_init(struct live_engine_step *step, int64_t time_ms)
 {
-  *step = (struct live_engine_step){.time_ms = time_ms, .until_ms = time_ms};
+  *step = (struct live_engine_step){.time_ms = time_ms};
   for (size_t q = 0; q < ENGINE_QUANTITIES; q++)
     step->gauge_max[q] = (double)NAN;
   for (size_t h = 0; h < ENGINE_HISTOGRAMS; h++)
@@ -28,10 +28,11 @@ static void add_quantity(struct live_engine_step *step, size_t q, double now, do
 
 /* Without a scrape before it, only gauges can be told: a counter's past belongs to no step. */
 void engine_step_add(struct live_engine_step *step, const struct observed_engine *now,
-                     const struct observed_engine *previous, bool *has_reset)
+                     const struct observed_engine *previous, double interval_s, bool *has_reset)
 {
   *has_reset = false;
   step->scrape_count++;
+  step->covered_s += previous != NULL ? interval_s : 0;
   for (size_t q = 0; q < ENGINE_QUANTITIES; q++)
     add_quantity(step, q, now->quantities[q], previous != NULL ? previous->quantities[q] : (double)NAN);
   for (size_t h = 0; h < ENGINE_HISTOGRAMS && previous != NULL; h++) {
@@ -49,6 +50,7 @@ void engine_step_add(struct live_engine_step *step, const struct observed_engine
 void engine_step_merge(struct live_engine_step *into, const struct live_engine_step *more)
 {
   into->scrape_count += more->scrape_count;
+  into->covered_s += more->covered_s;
   for (size_t q = 0; q < ENGINE_QUANTITIES; q++) {
     if (more->gauge_count[q] == 0)
       continue;
@@ -58,6 +60,14 @@ void engine_step_merge(struct live_engine_step *into, const struct live_engine_s
   }
   for (size_t h = 0; h < ENGINE_HISTOGRAMS; h++)
     (void)buckets_merge(&into->histograms[h], &more->histograms[h]); /* no bound in common: the first one's stay */
+}
+
+double engine_step_value(const struct live_engine_step *step, enum engine_quantity quantity)
+{
+  if (step->gauge_count[quantity] == 0)
+    return (double)NAN;
+  return engine_quantities[quantity].kind == QUANTITY_COUNTER ? step->gauge_sum[quantity]
+                                                              : step->gauge_sum[quantity] / step->gauge_count[quantity];
 }
 
 static json_t *histogram_write(const struct buckets *buckets)
@@ -77,7 +87,7 @@ json_t *engine_step_write(const struct live_engine_step *step)
 {
   json_t *document = json_object(), *quantities = json_object(), *histograms = json_object();
   put_member(&document, "scrapes", json_integer(step->scrape_count));
-  put_member(&document, "seconds", write_number((double)(step->until_ms - step->time_ms) / 1e3));
+  put_member(&document, "seconds", write_number(step->covered_s));
   for (size_t q = 0; q < ENGINE_QUANTITIES; q++) {
     json_t *one;
     if (step->gauge_count[q] == 0)
@@ -116,7 +126,7 @@ void engine_step_read(struct live_engine_step *out, const json_t *document)
                *histograms = json_object_get(document, "histograms");
   engine_step_init(out, out->time_ms);
   out->scrape_count = (unsigned)json_integer_value(json_object_get(document, "scrapes"));
-  out->until_ms = out->time_ms + (int64_t)(1e3 * json_number_value(json_object_get(document, "seconds")));
+  out->covered_s = json_number_value(json_object_get(document, "seconds"));
   for (size_t q = 0; q < ENGINE_QUANTITIES; q++) {
     const json_t *one = json_object_get(quantities, engine_quantities[q].name);
     if (one == NULL)

@@ -189,7 +189,6 @@ static enum err roll_engine(struct finished *to, struct store *store, const char
     engine_step_read(&step, document);
     json_decref(document);
     engine_step_merge(&hour, &step);
-    hour.until_ms = step.until_ms;
   }
   if (list.count > 0 && !add_engine_row(to, node, LIVE_LONG_STEP_S, &hour))
     to->is_out_of_memory = true;

@@ -294,6 +294,8 @@ static json_t *assumptions(struct writer *w, const struct scorecard *card, const
   append_texts(w, array, sketch->model_assumptions);
   append_texts(w, array, sketch->notes);
   append_calibration(w, array, identity->calibration);
+  if (identity->hardware_note != NULL)
+    append(w, array, json_string(identity->hardware_note));
   append(w, array, json_string("not computed in this version (null): cost.items, energy, startup, stress"));
   if (!card->is_simulated)
     append(w, array, json_string("not computed without a simulation (null): latency p90 and p99, success"));
@@ -381,7 +383,6 @@ static json_t *provenance(struct writer *w, const struct scorecard *card, const 
 static void put_rest(struct writer *w, json_t *to, const struct scorecard *card,
                      const struct scorecard_identity *identity)
 {
-  const struct sketch *sketch = identity->sketch;
   static const char *const energy[] = {"watts_per_gpu", "joules_per_request", "kwh_per_million_output_tokens", NULL};
   static const char *const startup[] = {"weights_load_s", "ready_s", NULL};
   static const char *const stress[] = {
@@ -392,8 +393,8 @@ static void put_rest(struct writer *w, json_t *to, const struct scorecard *card,
   put(w, to, "stress", nulls(w, stress));
   put(w, to, "targets", targets(w, card, identity->quality));
   put(w, to, "findings", findings(w, card));
-  put(w, to, "advice", scorecard_advice(card, sketch));
-  put(w, to, "ways_out", scorecard_ways_out(card, sketch));
+  put(w, to, "advice", scorecard_advice(card, identity->sketch));
+  put(w, to, "ways_out", scorecard_ways_out(card, identity->sketch));
   put(w, to, "precision_ladder", ladder(w, card));
   put(w, to, "sensitivity", sensitivity(w, &card->sensitivity));
   put(w, to, "alternatives", scorecard_alternatives(card));

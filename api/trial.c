@@ -8,6 +8,7 @@
 
 #include "api/figure.h"
 #include "api/history.h"
+#include "api/live.h"
 #include "api/record.h"
 #include "api/trace.h"
 
@@ -58,8 +59,12 @@ enum err trial_use_profiles(struct trial *trial, const json_t *names, struct err
 static struct evaluation_options options_of(const struct trial *trial, const char *label)
 {
   const struct api_deps *deps = call_deps(trial->call);
-  return (struct evaluation_options){
-      .label = label, .depth = FIT_FULL, .now_ms = trial->call->now_ms, .arena_bytes = deps->arena_bytes, .deps = deps};
+  return (struct evaluation_options){.label = label,
+                                     .depth = FIT_FULL,
+                                     .now_ms = trial->call->now_ms,
+                                     .arena_bytes = deps->arena_bytes,
+                                     .deps = deps,
+                                     .live = live_of(trial->call->api)};
 }
 
 enum err trial_run_stored(struct evaluation *out, struct trial *trial, const char *label, bool is_partial,

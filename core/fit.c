@@ -62,8 +62,6 @@ static enum err check_workload(const struct workload *workload, struct error *e)
 {
   if (workload->traffic.load == LOAD_TRACE)
     return unsupported(e, "/traffic/trace", "replay of a trace");
-  if (workload->uses_live_hardware)
-    return unsupported(e, "/hardware", "live hardware");
   return ERR_OK;
 }
 

@@ -107,7 +107,7 @@ struct workload {
   struct workload_constraints constraints;
   struct workload_serving serving;
   double restarts_per_day, deploys_per_week;
-  bool uses_live_hardware;
+  bool uses_live_hardware; /* asked for; whoever evaluates gives hardware as it is then */
   int64_t seed;
 };
 

@@ -36,8 +36,8 @@ static json_t *ask(const char *method, const char *path, const char *query, cons
   struct api_response response;
   json_t *document;
   fake_send(&fake, &request, &response);
-  ck_assert_msg(response.status == status, "%s %s: %u %.*s", method, path, response.status, (int)response.bytes_len,
-                response.bytes);
+  ck_assert_msg(response.status == status, "%s %s: %u %.*s", method, path, response.status,
+                (int)(response.bytes_len < 2000 ? response.bytes_len : 2000), response.bytes);
   document =
       response.bytes_len > 0 ? json_loadb(response.bytes, response.bytes_len, JSON_DECODE_ANY, NULL) : json_null();
   api_response_fini(&response);

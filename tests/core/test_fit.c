@@ -405,9 +405,6 @@ START_TEST(what_can_not_be_computed_is_refused_at_its_field)
   p.workload.traffic.load = LOAD_TRACE;
   assert_refused(&p, "/traffic/trace");
   problem_init(&p, "h100-sxm-80gb", "llama-3.1-8b");
-  p.workload.uses_live_hardware = true;
-  assert_refused(&p, "/hardware");
-  problem_init(&p, "h100-sxm-80gb", "llama-3.1-8b");
   fixture_text(p.workload.serving.runtime, sizeof p.workload.serving.runtime, "ollama");
   assert_refused(&p, "/serving/runtime");
   problem_init(&p, "h100-sxm-80gb", "llama-3.1-8b");
