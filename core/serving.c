@@ -71,7 +71,8 @@ size_t serving_sim_bytes(const struct serving_settings *settings, size_t request
 {
   const size_t slots = slot_count(settings, requests), cached = serving_cache_blocks(settings, hash_count);
   return serving_rounded_bytes(slots, sizeof(struct serving_slot)) +
-         6 * serving_rounded_bytes(slots, sizeof(uint32_t)) +
+         serving_rounded_bytes(slots, sizeof(struct serving_finish)) +
+         5 * serving_rounded_bytes(slots, sizeof(uint32_t)) +
          serving_rounded_bytes(settings->kv_block_tokens, sizeof(uint32_t)) +
          serving_rounded_bytes(cached, sizeof(struct serving_cached)) +
          serving_rounded_bytes(serving_cache_buckets(cached), sizeof(uint32_t));

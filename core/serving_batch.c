@@ -61,7 +61,7 @@ void serving_make_room(struct serving_sim *sim)
 /* Tokens of its answer so far. */
 static uint32_t emitted(const struct serving_sim *sim, const struct serving_slot *slot)
 {
-  if (slot->heap_place == SERVING_NONE)
+  if (!slot->is_decoding)
     return slot->need_tokens - sim->arrivals[slot->request].input_tokens;
   return serving_answer_tokens(sim, slot->request) -
          (slot->finish_clock > sim->token_clock ? (uint32_t)(slot->finish_clock - sim->token_clock) : 0);
@@ -76,7 +76,7 @@ static uint64_t surplus(const struct serving_sim *sim, const struct serving_slot
 /* Written so far; a prompt's place is taken at admission. */
 static uint64_t kv_tokens(const struct serving_sim *sim, const struct serving_slot *slot)
 {
-  if (slot->heap_place == SERVING_NONE)
+  if (!slot->is_decoding)
     return slot->need_tokens;
   return (uint64_t)sim->arrivals[slot->request].input_tokens + emitted(sim, slot) + surplus(sim, slot) - 1;
 }
@@ -86,50 +86,43 @@ static uint64_t shared_tokens(const struct serving_sim *sim, const struct servin
   return (uint64_t)slot->shared_blocks * sim->settings->kv_block_tokens;
 }
 
-static void heap_set(struct serving_sim *sim, uint32_t place, uint32_t slot)
+static bool is_before(const struct serving_finish *a, const struct serving_finish *b)
 {
-  sim->heap[place] = slot;
-  sim->slots[slot].heap_place = place;
+  return a->clock != b->clock ? a->clock < b->clock : a->number < b->number;
 }
 
-static bool is_before(const struct serving_slot *a, const struct serving_slot *b)
+static void heap_up(struct serving_finish *heap, uint32_t place)
 {
-  return a->finish_clock != b->finish_clock ? a->finish_clock < b->finish_clock : a->number < b->number;
+  const struct serving_finish moved = heap[place];
+  for (; place > 0 && is_before(&moved, &heap[(place - 1) / 2]); place = (place - 1) / 2)
+    heap[place] = heap[(place - 1) / 2];
+  heap[place] = moved;
 }
 
-static void heap_up(struct serving_sim *sim, uint32_t place)
+static void heap_down(struct serving_finish *heap, uint32_t count, uint32_t place)
 {
-  const uint32_t slot = sim->heap[place];
-  while (place > 0 && is_before(&sim->slots[slot], &sim->slots[sim->heap[(place - 1) / 2]])) {
-    heap_set(sim, place, sim->heap[(place - 1) / 2]);
-    place = (place - 1) / 2;
-  }
-  heap_set(sim, place, slot);
-}
-
-static void heap_down(struct serving_sim *sim, uint32_t place)
-{
-  const uint32_t slot = sim->heap[place];
-  for (uint32_t child = 2 * place + 1; child < sim->decoding; child = 2 * place + 1) {
-    if (child + 1 < sim->decoding && is_before(&sim->slots[sim->heap[child + 1]], &sim->slots[sim->heap[child]]))
-      child++;
-    if (is_before(&sim->slots[slot], &sim->slots[sim->heap[child]]))
+  const struct serving_finish moved = heap[place];
+  for (uint32_t child = 2 * place + 1; child < count; child = 2 * place + 1) {
+    child += child + 1 < count && is_before(&heap[child + 1], &heap[child]);
+    if (is_before(&moved, &heap[child]))
       break;
-    heap_set(sim, place, sim->heap[child]);
+    heap[place] = heap[child];
     place = child;
   }
-  heap_set(sim, place, slot);
+  heap[place] = moved;
 }
 
-static void heap_remove(struct serving_sim *sim, uint32_t place)
+/* The first one mostly; one that is preempted or abandoned is looked for. */
+static void heap_remove(struct serving_sim *sim, uint32_t slot)
 {
-  const uint32_t last = sim->heap[--sim->decoding];
-  sim->slots[sim->heap[place]].heap_place = SERVING_NONE;
+  uint32_t place = 0;
+  while (sim->heap[place].slot != slot)
+    place++;
+  sim->heap[place] = sim->heap[--sim->decoding];
   if (place == sim->decoding)
     return;
-  heap_set(sim, place, last);
-  heap_down(sim, place);
-  heap_up(sim, sim->slots[last].heap_place);
+  heap_down(sim->heap, sim->decoding, place);
+  heap_up(sim->heap, place);
 }
 
 static void list_append(struct serving_sim *sim, uint32_t slot)
@@ -172,7 +165,6 @@ static uint32_t admit(struct serving_sim *sim, uint32_t request, const struct se
                              .request = request,
                              .need_tokens = serving_need_tokens(sim, request),
                              .shared_blocks = hit->blocks,
-                             .heap_place = SERVING_NONE,
                              .joined_place = SERVING_NONE};
   sim->links[request].slot = slot;
   sim->used_blocks += serving_blocks(sim, held_tokens(sim, request, tokens)) - hit->blocks;
@@ -215,8 +207,9 @@ void serving_start_decoding(struct serving_sim *sim, uint32_t slot)
   const uint32_t request = s->request;
   const uint32_t tokens = sim->arrivals[request].input_tokens + sim->outcomes[request].output_tokens;
   s->finish_clock = sim->token_clock + serving_answer_tokens(sim, request) - sim->outcomes[request].output_tokens;
-  sim->heap[sim->decoding] = slot;
-  heap_up(sim, sim->decoding++);
+  s->is_decoding = true;
+  sim->heap[sim->decoding] = (struct serving_finish){.clock = s->finish_clock, .number = s->number, .slot = slot};
+  heap_up(sim->heap, sim->decoding++);
   sim->context_tokens += tokens;
   if (sim->settings->kv != SERVING_KV_RESERVE)
     (*growth_of(sim, tokens - 1))++;
@@ -237,23 +230,25 @@ void serving_keep_prefix(struct serving_sim *sim, uint32_t slot)
   sim->cached_blocks = common;
 }
 
-static void stop_decoding(struct serving_sim *sim, struct serving_slot *s)
+static void stop_decoding(struct serving_sim *sim, uint32_t slot)
 {
+  struct serving_slot *s = &sim->slots[slot];
   const uint64_t tokens = kv_tokens(sim, s), over = surplus(sim, s);
   sim->totals->output_tokens -= over;
   sim->remaining_tokens += over;
   sim->context_tokens -= tokens + 1;
   if (sim->settings->kv != SERVING_KV_RESERVE)
     (*growth_of(sim, tokens))--;
-  heap_remove(sim, s->heap_place);
+  heap_remove(sim, slot);
+  s->is_decoding = false;
 }
 
 void serving_leave(struct serving_sim *sim, uint32_t slot)
 {
   struct serving_slot *s = &sim->slots[slot];
   const uint64_t tokens = kv_tokens(sim, s);
-  if (s->heap_place != SERVING_NONE)
-    stop_decoding(sim, s);
+  if (s->is_decoding)
+    stop_decoding(sim, slot);
   sim->used_blocks -= serving_blocks(sim, held_tokens(sim, s->request, tokens)) - s->shared_blocks;
   sim->own_tokens -= tokens - shared_tokens(sim, s);
   if (sim->cache.kv_blocks != 0)
@@ -270,7 +265,7 @@ void serving_preempt_newest(struct serving_sim *sim)
   struct serving_outcome *outcome = &sim->outcomes[s->request];
   const uint32_t output = emitted(sim, s);
   assert(slot != SERVING_NONE);
-  if (s->heap_place != SERVING_NONE && sim->itl != NULL)
+  if (s->is_decoding && sim->itl != NULL)
     serving_gaps_left(sim, slot);
   serving_leave(sim, slot);
   if (slot == sim->partial)
@@ -291,7 +286,7 @@ void serving_drop_orphans(struct serving_sim *sim)
     const uint32_t output = emitted(sim, s);
     sim->totals->wasted_tokens += output;
     sim->remaining_tokens -= serving_answer_tokens(sim, s->request) - output;
-    if (s->heap_place != SERVING_NONE && sim->itl != NULL)
+    if (s->is_decoding && sim->itl != NULL)
       serving_gaps_left(sim, slot);
     serving_leave(sim, slot);
     if (slot == sim->partial)

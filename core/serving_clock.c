@@ -62,7 +62,7 @@ static uint64_t alike_steps(const struct serving_sim *sim)
   uint64_t finishing, scheduled;
   if (!sim->step.has_decodes || sim->step.prompt_tokens != 0)
     return 1;
-  finishing = serving_step_of(sim, sim->slots[sim->heap[0]].finish_clock) - sim->decode_step;
+  finishing = serving_step_of(sim, sim->heap[0].clock) - sim->decode_step;
   scheduled = serving_schedule_steps(&sim->step, sim);
   return serving_growth_steps(sim, scheduled < finishing ? scheduled : finishing);
 }
@@ -258,8 +258,8 @@ static void emit(struct serving_sim *sim, double start_s)
     serving_decode_steps(sim, sim->steps);
   }
   serving_drop_orphans(sim);
-  while (has_decodes && sim->decoding != 0 && sim->slots[sim->heap[0]].finish_clock <= sim->token_clock)
-    finish(sim, sim->heap[0]);
+  while (has_decodes && sim->decoding != 0 && sim->heap[0].clock <= sim->token_clock)
+    finish(sim, sim->heap[0].slot);
   for (uint32_t i = 0; i < sim->completed_count; i++)
     complete_prompt(sim, sim->completed[i]);
 }

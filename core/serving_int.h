@@ -37,9 +37,15 @@ struct serving_slot {
   bool is_orphan;         /* its client has gone: leaves at the end of the step */
   double token_s;         /* of a prompt's token, until the next decode step */
   uint32_t joined_place;  /* SERVING_NONE after that */
-  uint32_t heap_place;    /* SERVING_NONE while its prompt is computed */
+  bool is_decoding;       /* its prompt is computed */
   uint32_t older, newer;  /* order of admission */
   uint32_t shared_blocks; /* of its first tokens, held by the prefix cache */
+};
+
+/* When a slot finishes: by the token clock, then by the order of admission. */
+struct serving_finish {
+  uint64_t clock, number;
+  uint32_t slot;
 };
 
 /* Blocks of prompts that the prefix cache holds, found by their hash. */
@@ -121,7 +127,7 @@ struct serving_sim {
   uint32_t free_count, running; /* admitted */
   uint64_t admissions;          /* so far */
   uint32_t oldest, newest;
-  uint32_t *heap; /* decoding slots, earliest finish first, then earliest admission */
+  struct serving_finish *heap; /* of the decoding slots, earliest first */
   uint32_t decoding;
   uint64_t context_tokens; /* that the next decode step reads */
 
