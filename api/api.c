@@ -3,6 +3,7 @@
 #include "api/api.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "api/catalogue.h"
 #include "api/idempotency.h"
 #include "api/live.h"
+#include "api/metrics.h"
 #include "api/problem.h"
 #include "api/read.h"
 #include "api/router.h"
@@ -25,6 +27,7 @@ struct api {
   struct catalogue *catalogue;
   struct live *live;
   int64_t opened_at_ms;
+  atomic_uint_fast64_t requests[6]; /* handled, by class of the status */
 };
 
 const char *scope_name(enum scope scope)
@@ -78,6 +81,16 @@ void api_close(struct api *api)
   catalogue_close(api->catalogue);
   api->magic = 0;
   free(api);
+}
+
+int64_t metrics_opened_at_ms(const struct api *api)
+{
+  return api->opened_at_ms;
+}
+
+uint64_t metrics_requests(const struct api *api, unsigned status_class)
+{
+  return atomic_load(&api->requests[status_class]);
 }
 
 struct live *live_of(const struct api *api)
@@ -308,7 +321,7 @@ static void handle_call(struct api_call *call, struct api_response *out)
   json_decref(call->body);
 }
 
-void api_handle(struct api *api, const struct api_request *request, struct api_response *response)
+static void handle(struct api *api, const struct api_request *request, struct api_response *response)
 {
   struct faults faults; /* large: only its head is cleared */
   struct api_call call = {.api = api, .request = request, .faults = &faults};
@@ -337,4 +350,10 @@ void api_handle(struct api *api, const struct api_request *request, struct api_r
   memcpy(call.params, match.params, sizeof call.params);
   call.now_ms = api->deps.now_ms(api->deps.cls);
   handle_call(&call, response);
+}
+
+void api_handle(struct api *api, const struct api_request *request, struct api_response *response)
+{
+  handle(api, request, response);
+  atomic_fetch_add(&api->requests[response->status / 100 % 6], 1);
 }

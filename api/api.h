@@ -53,6 +53,12 @@ struct api_response {
 };
 void api_response_fini(struct api_response *response);
 
+/* Figures of the process for GET /metrics; NaN = not known. */
+struct api_stats {
+  double cpu_s, resident_bytes, open_descriptors, max_descriptors;
+  double scrapes, scrape_failures, scrapes_late;
+};
+
 struct api_deps {
   struct store *store;
   int64_t (*now_ms)(void *cls); /* Unix time */
@@ -63,6 +69,7 @@ struct api_deps {
   /* May an address be scraped? ERR_INVALID with a sentence when it resolves to none, or to one outside scrape_allow. NULL:
      every one may. */
   enum err (*check_target)(void *cls, const char *host, const char *port, struct error *e);
+  void (*stats)(void *cls, struct api_stats *out); /* fills in what it knows; may be NULL */
   void *cls;
   size_t arena_bytes; /* memory one evaluation may use */
 };

@@ -10,6 +10,7 @@ api_handler healthz_get;
 api_handler readyz_get;
 api_handler version_get;
 api_handler openapi_get;
+api_handler metrics_get; /* metrics_api.c */
 
 /* models_api.c */
 api_handler models_list;

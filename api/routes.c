@@ -173,6 +173,8 @@ const struct route api_routes[] = {
     {"DELETE", "/v1/tokens/{name}", tokens_delete, SCOPE_ADMIN, ROUTE_WORKER, "Revoke a token.", NULL},
     {"GET", "/healthz", healthz_get, SCOPE_PUBLIC, 0, "200 while the process lives.", NULL},
     {"GET", "/readyz", readyz_get, SCOPE_PUBLIC, 0, "200 when ready, else 503 naming the failed check.", NULL},
+    {"GET", "/metrics", metrics_get, SCOPE_READ, ROUTE_WORKER,
+     "The service, its nodes and the newest official scorecards for Prometheus.", NULL},
     {"GET", "/version", version_get, SCOPE_PUBLIC, 0, "Versions of the service, its core and its schema.", NULL},
     {"GET", "/openapi.json", openapi_get, SCOPE_PUBLIC, 0, "This API as an OpenAPI 3.1 document.", NULL},
 };

@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "server/clock.h"
+#include "server/stats.h"
 
 static int64_t now_ms(void *cls)
 {
@@ -53,6 +54,19 @@ static enum err check_target(void *cls, const char *host, const char *port, stru
   return addresses_check_host(&deps->scrape_allow, host, port, e);
 }
 
+static void stats(void *cls, struct api_stats *out)
+{
+  const struct deps *deps = cls;
+  struct scrape_counts counts;
+  stats_process(out);
+  if (deps->scrape == NULL)
+    return;
+  scrape_count(&counts, deps->scrape);
+  out->scrapes = (double)counts.scrapes;
+  out->scrape_failures = (double)counts.failures;
+  out->scrapes_late = (double)counts.late;
+}
+
 void deps_fill(struct api_deps *out, struct deps *deps, size_t arena_bytes)
 {
   *out = (struct api_deps){.store = deps->store,
@@ -61,6 +75,7 @@ void deps_fill(struct api_deps *out, struct deps *deps, size_t arena_bytes)
                            .log = deps_log,
                            .not_ready_reason = not_ready_reason,
                            .check_target = check_target,
+                           .stats = stats,
                            .cls = deps,
                            .arena_bytes = arena_bytes};
 }

@@ -8,6 +8,7 @@
 #include "api/api.h"
 #include "server/addresses.h"
 #include "server/log.h"
+#include "server/scrape.h"
 #include "storage/store.h"
 
 struct deps {
@@ -15,6 +16,7 @@ struct deps {
   struct log *log;         /* NULL: sentences go to standard error */
   atomic_bool is_stopping; /* makes the daemon not ready */
   struct addresses scrape_allow;
+  struct scrape *scrape; /* NULL: nothing is scraped here */
 };
 void deps_fill(struct api_deps *out, struct deps *deps, size_t arena_bytes);
 

@@ -37,7 +37,6 @@ struct daemon {
   struct tls *tls; /* NULL: plain HTTP */
   struct notify notify;
   struct schedule *schedule;
-  struct scrape *scrape;
   struct api_reevaluation reevaluation;
 };
 
@@ -75,7 +74,7 @@ static enum err start_scraping(struct daemon *daemon, struct error *e)
                                          .log = daemon->deps.log,
                                          .allowed = &daemon->deps.scrape_allow,
                                          .body_max_bytes = (size_t)daemon->config.scrape_page_max << 20};
-  return scrape_start(&daemon->scrape, &options, e);
+  return scrape_start(&daemon->deps.scrape, &options, e);
 }
 
 static enum err load_certificate(struct daemon *daemon, struct error *e)
@@ -136,6 +135,8 @@ static enum err start(struct daemon *daemon, struct error *e)
   enum err err = open_store_and_api(daemon, e);
   if (err == ERR_OK)
     err = workers_open(&daemon->workers, workers, config->queue, (int64_t)config->queue_wait * 1000, e);
+  if (err == ERR_OK)
+    err = start_scraping(daemon, e);
   options.api = daemon->api;
   options.auth = daemon->auth;
   options.workers = daemon->workers;
@@ -149,8 +150,6 @@ static enum err start(struct daemon *daemon, struct error *e)
   options.is_https = daemon->tls != NULL;
   if (err == ERR_OK)
     err = http_start(&daemon->http, &options, &settings, e);
-  if (err == ERR_OK)
-    err = start_scraping(daemon, e);
   if (err == ERR_OK)
     err = start_schedule(daemon, e);
   return err;
@@ -231,11 +230,11 @@ static void drain(struct daemon *daemon, const sigset_t *signals)
 static void stop(struct daemon *daemon)
 {
   schedule_stop(daemon->schedule);
-  scrape_stop(daemon->scrape);
   workers_close(daemon->workers);
   http_stop(daemon->http);
   control_stop(daemon->control);
   tls_close(daemon->tls);
+  scrape_stop(daemon->deps.scrape); /* after those who may ask it for figures */
   auth_close(daemon->auth);
   api_close(daemon->api);
   store_close(daemon->deps.store);
