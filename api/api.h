@@ -71,7 +71,9 @@ struct api_deps {
   enum err (*check_target)(void *cls, const char *host, const char *port, struct error *e);
   void (*stats)(void *cls, struct api_stats *out); /* fills in what it knows; may be NULL */
   void *cls;
-  size_t arena_bytes; /* memory one evaluation may use */
+  size_t arena_bytes;       /* memory one evaluation may use */
+  const char *review_teams; /* who must sign a review: names with commas between them; "" or NULL = one team, any */
+  int (*utc_offset_s)(void *cls, int64_t unix_ms); /* of the time zone in which weeks are counted; NULL = UTC */
 };
 
 /* Loads the built-in catalogue into an empty or older store (its rows never replace a user's). */
@@ -88,6 +90,10 @@ struct api_reevaluation {
   char after[80]; /* the last workload of this round; "" between rounds */
 };
 enum err api_reevaluate(struct api *api, struct api_reevaluation *state, bool *again, struct error *e) MUST_CHECK;
+
+/* Opens the review of this week when its day (0 = Monday) and hour have come, in the time zone of the deps, and nobody has yet.
+   Nothing happens while no workload is registered. */
+enum err api_review_due(struct api *api, int day, int hour, struct error *e) MUST_CHECK;
 
 /* What the server must know before it reads a body. For an unknown path pattern is "" and the scope PUBLIC: api_handle
    answers 404 or 405 by itself. */

@@ -3,10 +3,12 @@
 #include "api/decision.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/figure.h"
+#include "api/pointer.h"
 #include "api/put.h"
 #include "api/write.h"
 
@@ -107,18 +109,66 @@ static enum err find_newer(json_t **out, const struct api_call *call, const stru
   return rc;
 }
 
+/* Sets "a.b.c" of a document. */
+static bool set_figure(json_t *document, const char *metric, double value)
+{
+  char pointer[160];
+  json_t *number = write_number(value);
+  bool is_set;
+  (void)snprintf(pointer, sizeof pointer, "/%s", metric);
+  for (char *at = pointer; *at != '\0'; at++)
+    *at = *at == '.' ? '/' : *at;
+  is_set = number != NULL && pointer_set(document, pointer, number);
+  json_decref(number);
+  return is_set;
+}
+
+/* What was measured since takes the place of what is predicted. *measurement gets its id, the caller's; NULL = none. */
+static enum err take_measured(json_t **newer, char **measurement, const struct api_call *call,
+                              const struct store_decision *row, const json_t *document, struct error *e)
+{
+  const struct store_history_filter filter = {.workload = row->workload,
+                                              .profile = json_string_value(json_object_get(document, "profile")),
+                                              .since_ms = row->created_at_ms + 1};
+  const struct store_page page = {.limit = 1};
+  struct store_measurements list;
+  json_t *measured = NULL;
+  enum err rc = store_measurement_list(call_store(call), &list, &filter, &page, e);
+  if (rc != ERR_OK || list.count == 0)
+    return rc;
+  rc = record_parse(&measured, list.rows[0].document, e);
+  *measurement = strdup(list.rows[0].id);
+  if (rc == ERR_OK && *newer == NULL)
+    *newer = json_object();
+  for (size_t i = 0; rc == ERR_OK && i < figure_count; i++) {
+    const json_t *figure = json_object_get(json_object_get(measured, "figures"), figures[i].metric);
+    const json_t *value = json_object_get(figure, "measured");
+    if (json_is_number(value) && !set_figure(*newer, figures[i].metric, json_number_value(value)))
+      rc = record_nomem(e);
+  }
+  if (*measurement == NULL)
+    rc = record_nomem(e);
+  json_decref(measured);
+  store_measurements_fini(&list);
+  return rc;
+}
+
 enum err decision_answer(char **text, const struct api_call *call, const struct store_decision *row, struct error *e)
 {
   json_t *document, *newer = NULL, *tail = NULL;
+  char *measurement = NULL;
   enum err rc = record_parse(&document, row->document, e);
   *text = NULL;
   if (rc != ERR_OK)
     return rc;
   if (json_is_object(json_object_get(document, "expected_effect")))
     rc = find_newer(&newer, call, row, document, e);
+  if (rc == ERR_OK && json_is_object(json_object_get(document, "expected_effect")))
+    rc = take_measured(&newer, &measurement, call, row, document, e);
   if (rc == ERR_OK) {
     char *rest;
     tail = decision_outcome(json_object_get(document, "expected_effect"), newer);
+    put_member(&tail, "outcome_measurement", write_text(measurement));
     put_member(&tail, "status", json_string(row->status));
     put_member(&tail, "ended_by", write_text(row->ended_by[0] != '\0' ? row->ended_by : NULL));
     rest = tail != NULL ? json_dumps(tail, WRITE_FLAGS) : NULL;
@@ -126,6 +176,7 @@ enum err decision_answer(char **text, const struct api_call *call, const struct 
     free(rest);
     rc = *text != NULL ? ERR_OK : record_nomem(e);
   }
+  free(measurement);
   json_decref(tail);
   json_decref(newer);
   json_decref(document);

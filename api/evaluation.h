@@ -39,6 +39,9 @@ struct sketch {
 void sketch_read(struct sketch *out, const struct catalogue_snapshot *snapshot, const json_t *body, const char *pointer,
                  struct faults *faults);
 void sketch_fini(struct sketch *sketch);
+/* Other candidates than the sketch's own, with their calibrations. Takes the array. */
+void sketch_use_profiles_steal(struct sketch *sketch, const struct catalogue_snapshot *snapshot,
+                               const struct catalogue_profile **profiles, size_t count);
 /* The stack as history and measurements are searched by it: its name, else its canonical text, "" without one. malloc'ed; NULL
    when memory is out. */
 char *sketch_stack_text(const struct sketch *sketch);

@@ -61,7 +61,8 @@ json_t *gate_reasons_write(struct gate_reasons *reasons); /* sorted: fail, incon
 void gate_check_measured(const json_t *measured, const char *pointer, struct faults *faults);
 
 /* Targets, quality and fitting of one scorecard. */
-void gate_judge_card(struct gate_reasons *reasons, const struct gate *gate, const json_t *card, const json_t *measured);
+enum err gate_judge_card(struct gate_reasons *reasons, struct store *store, const struct gate *gate, const json_t *card,
+                         const json_t *measured, struct error *e) MUST_CHECK;
 /* Regressions of `card`, which was held at the baseline's configuration. noise: by figure, see trial_noise. */
 void gate_judge_regressions(struct gate_reasons *reasons, const struct gate *gate, const json_t *card,
                             const json_t *baseline, const double *noise);

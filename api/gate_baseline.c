@@ -26,33 +26,6 @@ static bool same_input(const json_t *a, const json_t *b)
   return pointer_same_value(pointer_get(a, "/provenance/calibration"), pointer_get(b, "/provenance/calibration"));
 }
 
-/* The sketch of a stored scorecard, to be run under other seeds. *is_open false: it can not be read any more. */
-static enum err open_baseline(struct trial *trial, bool *is_open, struct check *check, const json_t *baseline,
-                              struct error *e)
-{
-  const char *id = json_string_value(json_object_get(baseline, "evaluation"));
-  struct faults *faults = calloc(1, sizeof *faults);
-  struct store_evaluation row;
-  json_t *sketch = NULL;
-  enum err rc =
-      faults != NULL ? store_evaluation_get(call_store(check->call), &row, id != NULL ? id : "", e) : record_nomem(e);
-  *is_open = false;
-  if (rc != ERR_OK) {
-    free(faults);
-    return rc;
-  }
-  rc = record_parse(&sketch, row.sketch, e);
-  if (rc == ERR_OK)
-    rc = trial_open(trial, check->call, sketch, "", faults, e);
-  *is_open = rc == ERR_OK && faults->count == 0;
-  if (rc == ERR_OK && !*is_open)
-    trial_close(trial);
-  json_decref(sketch);
-  store_evaluation_fini(&row);
-  free(faults);
-  return rc;
-}
-
 /* Against a baseline made of other inputs: both sides at its configuration and seed. */
 static enum err judge_held(struct check *check, const char *profile, const json_t *baseline, struct error *e)
 {
@@ -65,7 +38,7 @@ static enum err judge_held(struct check *check, const char *profile, const json_
   if (figure_count > sizeof noise / sizeof noise[0])
     rc = error_set(e, ERR_INTERNAL, "", "there are more figures than a check has room for");
   if (rc == ERR_OK)
-    rc = open_baseline(&other, &is_open, check, baseline, e);
+    rc = trial_open_scorecard(&other, &is_open, check->call, baseline, e);
   if (rc == ERR_OK)
     rc = trial_noise(noise, &check->trial, held, is_open ? &other : NULL, baseline, e);
   if (rc == ERR_OK)

@@ -10,6 +10,8 @@
 #include "api/read.h"
 #include "api/write.h"
 
+#define DAY_MS INT64_C(86400000)
+
 /* ---- The body ------------------------------------------------------------------------------------------------------- */
 
 /* A sketch, or {sketch, measured}. */
@@ -98,20 +100,35 @@ static void judge_stack(struct check *check)
   free(seen);
 }
 
-static void judge_measurement(struct check *check)
+/* The check brings one, or one of this workload and profile was posted lately. */
+static enum err judge_measurement(struct check *check, const char *profile, struct error *e)
 {
   const double days = check->gate.measurement_max_age_days;
-  const bool is_measured = json_object_size(check->measured) > 0;
+  const struct store_history_filter filter = {.workload = check->gate.workload,
+                                              .profile = profile,
+                                              .since_ms = check->call->now_ms - (int64_t)(days * (double)DAY_MS)};
+  const struct store_page page = {.limit = 1};
+  struct store_measurements list = {.rows = NULL};
+  const bool is_brought = json_object_size(check->measured) > 0;
   struct gate_reason *reason;
+  enum err rc = ERR_OK;
   if (isnan(days))
-    return;
-  reason =
-      gate_reason_add(&check->reasons, "measurement", "measurement", NULL, is_measured ? GATE_PASS : GATE_INCONCLUSIVE);
+    return ERR_OK;
+  if (!is_brought)
+    rc = store_measurement_list(call_store(check->call), &list, &filter, &page, e);
+  if (rc != ERR_OK)
+    return rc;
+  reason = gate_reason_add(&check->reasons, "measurement", "measurement", profile,
+                           is_brought || list.count > 0 ? GATE_PASS : GATE_INCONCLUSIVE);
   reason->target = days;
-  (void)snprintf(reason->message, sizeof reason->message,
-                 is_measured ? "pass: the check brings its measurement"
-                             : "inconclusive: no measurement of the last %.6g days came with the check",
+  (void)snprintf(reason->message, sizeof reason->message, "%s: %s of the last %.6g days",
+                 gate_verdicts[reason->verdict],
+                 is_brought       ? "the check brings its measurement, which counts as one"
+                 : list.count > 0 ? "there is a measurement"
+                                  : "there is no measurement",
                  days);
+  store_measurements_fini(&list);
+  return ERR_OK;
 }
 
 /* ---- The run -------------------------------------------------------------------------------------------------------- */
@@ -129,8 +146,11 @@ static enum err judge_candidates(struct check *check, struct error *e)
     candidate->card = json_array_get(check->evaluation.scorecards, i);
     candidate->profile = json_string_value(json_object_get(candidate->card, "profile"));
     candidate->first_reason = check->reasons.count;
-    gate_judge_card(&check->reasons, &check->gate, candidate->card, check->measured);
-    rc = gate_check_regressions(check, candidate, e);
+    rc = gate_judge_card(&check->reasons, call_store(check->call), &check->gate, candidate->card, check->measured, e);
+    if (rc == ERR_OK)
+      rc = judge_measurement(check, candidate->profile, e);
+    if (rc == ERR_OK)
+      rc = gate_check_regressions(check, candidate, e);
     candidate->reason_count = check->reasons.count - candidate->first_reason;
   }
   return rc;
@@ -177,11 +197,7 @@ static enum err run_covered(struct check *check, struct error *e)
   if (rc == ERR_OK)
     rc = trial_run_stored(&check->evaluation, &check->trial, label, check->gate.profiles != NULL, check->pointer,
                           check->call->faults, e);
-  if (rc == ERR_OK)
-    rc = judge_candidates(check, e);
-  if (rc == ERR_OK)
-    judge_measurement(check);
-  return rc;
+  return rc == ERR_OK ? judge_candidates(check, e) : rc;
 }
 
 static enum err load_waivers(struct check *check, struct error *e)

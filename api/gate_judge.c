@@ -6,6 +6,7 @@
 
 #include "api/figure.h"
 #include "api/gate.h"
+#include "api/pointer.h"
 #include "api/put.h"
 #include "api/read.h"
 #include "api/write.h"
@@ -146,30 +147,61 @@ static void judge_fitting(struct gate_reasons *reasons, const json_t *card)
                  why != NULL ? why : "no reason", detail != NULL ? ": " : "", detail != NULL ? detail : "");
 }
 
-static void judge_quality(struct gate_reasons *reasons, const struct gate *gate, const json_t *card)
+/* The newest score of the card's model in its formats; NaN where there is none. */
+static enum err find_score(double *score, struct store *store, const json_t *card, const json_t *target,
+                           struct error *e)
 {
-  const char *profile = json_string_value(json_object_get(card, "profile"));
-  for (size_t i = 0; i < json_array_size(gate->quality); i++) {
-    const json_t *target = json_array_get(gate->quality, i);
-    const char *slice = json_string_value(json_object_get(target, "slice"));
-    struct gate_reason *reason = gate_reason_add(reasons, "quality", "quality", profile, GATE_INCONCLUSIVE);
-    reason->target = json_number_value(json_object_get(target, "min"));
-    (void)snprintf(reason->message, sizeof reason->message,
-                   "inconclusive: quality by %.80s%s%.40s is unmeasured for this model and precision, the target is at "
-                   "least %.6g",
-                   json_string_value(json_object_get(target, "benchmark")), slice != NULL ? ", slice " : "",
-                   slice != NULL ? slice : "", reason->target);
-  }
+  const json_t *precision = pointer_get(card, "/configuration/precision");
+  const char *model = json_string_value(json_object_get(card, "model"));
+  const char *weights = json_string_value(json_object_get(precision, "weights"));
+  const char *kv_cache = json_string_value(json_object_get(precision, "kv_cache"));
+  const char *slice = json_string_value(json_object_get(target, "slice"));
+  enum err rc = ERR_NOT_FOUND;
+  if (model != NULL && weights != NULL && kv_cache != NULL)
+    rc = store_quality_newest(store, score, model, weights, kv_cache,
+                              json_string_value(json_object_get(target, "benchmark")), slice != NULL ? slice : "", e);
+  if (rc == ERR_NOT_FOUND)
+    *score = (double)NAN;
+  return rc == ERR_NOT_FOUND ? ERR_OK : rc;
 }
 
-void gate_judge_card(struct gate_reasons *reasons, const struct gate *gate, const json_t *card, const json_t *measured)
+static void judge_score(struct gate_reasons *reasons, const json_t *card, const json_t *target, double score)
+{
+  const char *slice = json_string_value(json_object_get(target, "slice"));
+  const char *benchmark = json_string_value(json_object_get(target, "benchmark"));
+  struct gate_reason *reason = gate_reason_add(reasons, "quality", "quality",
+                                               json_string_value(json_object_get(card, "profile")), GATE_INCONCLUSIVE);
+  char seen[32] = "";
+  reason->target = json_number_value(json_object_get(target, "min"));
+  reason->actual = score;
+  if (!isnan(score)) {
+    reason->verdict = score >= reason->target ? GATE_PASS : GATE_FAIL;
+    reason->probability = score >= reason->target ? 1 : 0;
+    reason->margin = reason->target > 0 ? score / reason->target - 1 : (double)NAN;
+    (void)snprintf(seen, sizeof seen, "%.6g", score);
+  }
+  (void)snprintf(reason->message, sizeof reason->message,
+                 "%s: quality by %.80s%s%.40s is %s, the target is at least %.6g", gate_verdicts[reason->verdict],
+                 benchmark, slice != NULL ? ", slice " : "", slice != NULL ? slice : "",
+                 isnan(score) ? "unmeasured for this model and precision" : seen, reason->target);
+}
+
+enum err gate_judge_card(struct gate_reasons *reasons, struct store *store, const struct gate *gate, const json_t *card,
+                         const json_t *measured, struct error *e)
 {
   struct scorecard_target list[SCORECARD_TARGETS_MAX];
   const size_t count = gate_targets(list, gate);
+  enum err rc = ERR_OK;
   judge_fitting(reasons, card);
   for (size_t i = 0; i < count; i++)
     judge_target(reasons, gate, &list[i], card, measured);
-  judge_quality(reasons, gate, card);
+  for (size_t i = 0; i < json_array_size(gate->quality) && rc == ERR_OK; i++) {
+    double score;
+    rc = find_score(&score, store, card, json_array_get(gate->quality, i), e);
+    if (rc == ERR_OK)
+      judge_score(reasons, card, json_array_get(gate->quality, i), score);
+  }
+  return rc;
 }
 
 /* ---- Regressions ---------------------------------------------------------------------------------------------------- */

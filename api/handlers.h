@@ -102,6 +102,16 @@ api_handler gates_waivers_post;
 api_handler gates_checks_post;
 api_handler gates_checks_list;
 
+/* reviews_api.c */
+api_handler reviews_list;
+api_handler reviews_get;
+api_handler reviews_post;
+api_handler reviews_refresh_post;
+api_handler reviews_items_post;
+api_handler reviews_item_post;
+api_handler reviews_sign_off_post;
+api_handler reviews_addenda_post;
+
 /* decisions_api.c */
 api_handler decisions_list;
 api_handler decisions_get;

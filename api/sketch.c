@@ -451,6 +451,17 @@ static void seal(struct sketch *sketch, const json_t *body)
     sketch->canonical = write_canonical(body);
 }
 
+void sketch_use_profiles_steal(struct sketch *sketch, const struct catalogue_snapshot *snapshot,
+                               const struct catalogue_profile **profiles, size_t count)
+{
+  free(sketch->profiles);
+  free(sketch->calibrations);
+  sketch->profiles = profiles;
+  sketch->profile_count = count;
+  sketch->profiles_are_named = true;
+  find_calibrations(sketch, snapshot);
+}
+
 void sketch_read(struct sketch *out, const struct catalogue_snapshot *snapshot, const json_t *body, const char *pointer,
                  struct faults *faults)
 {

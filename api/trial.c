@@ -35,6 +35,29 @@ void trial_close(struct trial *trial)
   catalogue_release(call_catalogue(trial->call), trial->snapshot);
 }
 
+enum err trial_open_scorecard(struct trial *out, bool *is_open, struct api_call *call, const json_t *card,
+                              struct error *e)
+{
+  const char *id = json_string_value(json_object_get(card, "evaluation"));
+  struct faults *faults = calloc(1, sizeof *faults);
+  struct store_evaluation row = {.id = NULL};
+  json_t *sketch = NULL;
+  enum err rc =
+      faults != NULL ? store_evaluation_get(call_store(call), &row, id != NULL ? id : "", e) : record_nomem(e);
+  *is_open = false;
+  if (rc == ERR_OK)
+    rc = record_parse(&sketch, row.sketch, e);
+  if (rc == ERR_OK)
+    rc = trial_open(out, call, sketch, "", faults, e);
+  *is_open = rc == ERR_OK && faults->count == 0;
+  if (rc == ERR_OK && !*is_open)
+    trial_close(out);
+  json_decref(sketch);
+  store_evaluation_fini(&row);
+  free(faults);
+  return rc;
+}
+
 enum err trial_use_profiles(struct trial *trial, const json_t *names, struct error *e)
 {
   const size_t count = json_array_size(names);
@@ -49,10 +72,7 @@ enum err trial_use_profiles(struct trial *trial, const json_t *names, struct err
       return error_set(e, ERR_CONFLICT, "", "the profile %s is not stored any more", name != NULL ? name : "?");
     }
   }
-  free(trial->sketch.profiles);
-  trial->sketch.profiles = rows;
-  trial->sketch.profile_count = count;
-  trial->sketch.profiles_are_named = true;
+  sketch_use_profiles_steal(&trial->sketch, trial->snapshot, rows, count);
   return ERR_OK;
 }
 
@@ -114,20 +134,27 @@ static void hold_all(struct workload_serving *serving, const json_t *configurati
 enum err trial_run_held(json_t **card, const struct trial *trial, const char *profile, const json_t *configuration,
                         int64_t seed, struct error *e)
 {
-  const struct catalogue_profile *row = catalogue_find_profile(trial->snapshot, profile);
   const struct evaluation_options options = options_of(trial, NULL);
-  struct sketch held = trial->sketch; /* shares everything but what is changed here; never finished */
+  const struct catalogue_profile **rows = calloc(1, sizeof *rows);
+  struct sketch held = trial->sketch; /* shares everything but what is changed here */
   struct evaluation evaluation;
   enum err rc;
   *card = NULL;
-  if (row == NULL)
+  if (rows == NULL)
+    return record_nomem(e);
+  rows[0] = catalogue_find_profile(trial->snapshot, profile);
+  if (rows[0] == NULL) {
+    free(rows);
     return error_set(e, ERR_CONFLICT, "", "the profile %s is not stored any more", profile);
-  held.profiles = &row;
-  held.profile_count = 1;
-  held.profiles_are_named = true;
+  }
+  held.profiles = NULL;
+  held.calibrations = NULL;
+  sketch_use_profiles_steal(&held, trial->snapshot, rows, 1);
   held.workload.seed = seed;
   hold_all(&held.workload.serving, configuration);
   rc = evaluation_run(&evaluation, &held, &options, e);
+  free(held.profiles);
+  free(held.calibrations);
   if (rc != ERR_OK)
     return rc;
   *card = json_incref(json_array_get(evaluation.scorecards, 0));

@@ -16,6 +16,9 @@ struct trial {
 enum err trial_open(struct trial *out, struct api_call *call, const json_t *sketch, const char *pointer,
                     struct faults *faults, struct error *e) MUST_CHECK;
 void trial_close(struct trial *trial);
+/* The sketch that a stored scorecard was made from; *is_open false: it can not be read any more with what is stored. */
+enum err trial_open_scorecard(struct trial *out, bool *is_open, struct api_call *call, const json_t *card,
+                              struct error *e) MUST_CHECK;
 
 /* Replaces the candidates by the named profiles. ERR_CONFLICT names one that is not stored. */
 enum err trial_use_profiles(struct trial *trial, const json_t *names, struct error *e) MUST_CHECK;
@@ -26,7 +29,7 @@ enum err trial_run_stored(struct evaluation *out, struct trial *trial, const cha
                           const char *pointer, struct faults *faults, struct error *e) MUST_CHECK;
 
 /* The scorecard of one profile with everything that the sketch leaves to the search held at `configuration` (of a
-   scorecard), and with another seed. Nothing is stored. *card is the caller's. */
+   scorecard; NULL holds nothing), and with another seed. Nothing is stored. *card is the caller's. */
 enum err trial_run_held(json_t **card, const struct trial *trial, const char *profile, const json_t *configuration,
                         int64_t seed, struct error *e) MUST_CHECK;
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "core/fit.h"
@@ -99,6 +100,16 @@ bool commands_load_config(struct config *config, const struct config_sources *so
   return faults->count == 0;
 }
 
+int commands_review_day(const struct config *config)
+{
+  static const char *const days[] = {"monday", "tuesday",  "wednesday", "thursday",
+                                     "friday", "saturday", "sunday",    "off"};
+  for (int day = 0; day < 8; day++)
+    if (strcasecmp(config->review_day, days[day]) == 0)
+      return day;
+  return -1;
+}
+
 int commands_settings(bool *runs, struct config *config, struct config_sources *sources, int argc, char *const *argv)
 {
   struct faults faults = {.count = 0};
@@ -121,6 +132,10 @@ int commands_settings(bool *runs, struct config *config, struct config_sources *
     return EXIT_STATUS_INVALID;
   if (listener_parse(host, port, config->listen, &e) != ERR_OK) {
     (void)fprintf(stderr, "fitd: %s\n", e.message);
+    return EXIT_STATUS_INVALID;
+  }
+  if (commands_review_day(config) < 0) {
+    (void)fprintf(stderr, "fitd: review_day is \"%s\"; monday … sunday or off is expected\n", config->review_day);
     return EXIT_STATUS_INVALID;
   }
   if (dumps)

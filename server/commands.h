@@ -28,6 +28,9 @@ int commands_settings(bool *runs, struct config *config, struct config_sources *
 /* A file of at most 256 kB, or standard input for "-"; *length without a terminator. NULL after saying why. */
 char *commands_read_sketch(const char *path, size_t *length);
 
+/* 0 = Monday … 6 = Sunday, 7 = off; -1: the setting is none of these. */
+int commands_review_day(const struct config *config);
+
 unsigned commands_cores(void);
 
 /* Loads the settings; prints faults. The database's default path is filled in when `resolves_database`. */

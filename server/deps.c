@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "server/clock.h"
 #include "server/stats.h"
@@ -67,6 +68,15 @@ static void stats(void *cls, struct api_stats *out)
   out->scrapes_late = (double)counts.late;
 }
 
+/* Of the process (TZ, else the system's). */
+static int utc_offset_s(void *cls, int64_t unix_ms)
+{
+  const time_t seconds = (time_t)(unix_ms / 1000);
+  struct tm local;
+  (void)cls;
+  return localtime_r(&seconds, &local) != NULL ? (int)local.tm_gmtoff : 0;
+}
+
 void deps_fill(struct api_deps *out, struct deps *deps, size_t arena_bytes)
 {
   *out = (struct api_deps){.store = deps->store,
@@ -77,5 +87,7 @@ void deps_fill(struct api_deps *out, struct deps *deps, size_t arena_bytes)
                            .check_target = check_target,
                            .stats = stats,
                            .cls = deps,
-                           .arena_bytes = arena_bytes};
+                           .arena_bytes = arena_bytes,
+                           .review_teams = deps->review_teams,
+                           .utc_offset_s = utc_offset_s};
 }

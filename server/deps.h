@@ -16,7 +16,8 @@ struct deps {
   struct log *log;         /* NULL: sentences go to standard error */
   atomic_bool is_stopping; /* makes the daemon not ready */
   struct addresses scrape_allow;
-  struct scrape *scrape; /* NULL: nothing is scraped here */
+  struct scrape *scrape;    /* NULL: nothing is scraped here */
+  const char *review_teams; /* see api_deps; NULL = none */
 };
 void deps_fill(struct api_deps *out, struct deps *deps, size_t arena_bytes);
 

@@ -61,6 +61,7 @@ static enum err open_store_and_api(struct daemon *daemon, struct error *e)
   err = store_open(&daemon->deps.store, &store_options, e);
   if (err != ERR_OK)
     return err;
+  daemon->deps.review_teams = config->review_teams;
   deps_fill(&api_deps, &daemon->deps, (size_t)config->evaluation_memory << 20);
   err = api_open(&daemon->api, &api_deps, e);
   if (err == ERR_OK)
@@ -113,10 +114,20 @@ static enum err store_observed(void *cls, bool *again, struct error *e)
   return api_store_observed(daemon->api, &retention, e);
 }
 
+static enum err open_review(void *cls, bool *again, struct error *e)
+{
+  const struct daemon *daemon = cls;
+  const int day = commands_review_day(&daemon->config);
+  *again = false;
+  return day < 7 ? api_review_due(daemon->api, day, (int)daemon->config.review_hour, e) : ERR_OK;
+}
+
 /* What the daemon does by itself. */
 static enum err start_schedule(struct daemon *daemon, struct error *e)
 {
-  const struct schedule_job jobs[] = {{"reevaluate", 1, reevaluate, daemon}, {"observed", 5, store_observed, daemon}};
+  const struct schedule_job jobs[] = {{"reevaluate", 1, reevaluate, daemon},
+                                      {"observed", 5, store_observed, daemon},
+                                      {"review", 60, open_review, daemon}};
   return schedule_start(&daemon->schedule, jobs, sizeof jobs / sizeof jobs[0], daemon->deps.log, e);
 }
 

@@ -1,4 +1,4 @@
-/* What teams agreed on: knobs, decisions, gates. Part of storage/store.h, which says what holds for all of it. */
+/* What teams agreed on: knobs, decisions, gates, reviews. Part of storage/store.h, which says what holds for all of it. */
 #ifndef FITD_STORAGE_AGREEMENTS_H
 #define FITD_STORAGE_AGREEMENTS_H
 
@@ -135,5 +135,43 @@ enum err store_gate_check_insert(struct store_tx *tx, const struct store_gate_ch
 enum err store_gate_check_list(struct store *store, struct store_gate_records *out,
                                const struct store_gate_check_filter *filter, const struct store_page *page,
                                struct error *e) MUST_CHECK;
+
+/* ---- Reviews: one a week -------------------------------------------------------------------------------------------- */
+struct store_review {
+  char *week; /* "2026-W48" */
+  int version;
+  int64_t created_at_ms, changed_at_ms;
+  int64_t signed_at_ms; /* 0 = open; from then on the row stands */
+  char *document;
+};
+struct store_reviews {
+  struct store_review *rows;
+  size_t count;
+  bool has_more;
+};
+void store_review_fini(struct store_review *row);
+void store_reviews_fini(struct store_reviews *list);
+/* ERR_CONFLICT: there is one of that week. */
+enum err store_review_insert(struct store_tx *tx, const struct store_review *row, struct error *e) MUST_CHECK;
+/* Replaces the document that had row->version. ERR_CONFLICT: it has another one now, or is signed. */
+enum err store_review_update(struct store_tx *tx, const struct store_review *row, struct error *e) MUST_CHECK;
+enum err store_review_get(struct store *store, struct store_review *out, const char *week, struct error *e) MUST_CHECK;
+/* The last signed one of an earlier week. ERR_NOT_FOUND. */
+enum err store_review_last_signed(struct store *store, struct store_review *out, const char *before_week,
+                                  struct error *e) MUST_CHECK;
+/* Newest week first unless ascending; `after` is a week. */
+enum err store_review_list(struct store *store, struct store_reviews *out, const struct store_page *page,
+                           struct error *e) MUST_CHECK;
+
+struct store_review_addenda {
+  char **documents;
+  size_t count;
+};
+void store_review_addenda_fini(struct store_review_addenda *list);
+enum err store_review_addendum_insert(struct store_tx *tx, const char *id, const char *week, int64_t created_at_ms,
+                                      const char *document, struct error *e) MUST_CHECK;
+/* In order of time. */
+enum err store_review_addenda(struct store *store, struct store_review_addenda *out, const char *week,
+                              struct error *e) MUST_CHECK;
 
 #endif

@@ -138,6 +138,21 @@ START_TEST(unknown_figures_and_quality_are_inconclusive)
   answer = check(sketch_at(2.0, ""));
   assert_verdict(answer, "inconclusive", 2);
   ck_assert_str_eq(doc_text(answer, "reasons.0.metric"), "quality");
+  (void)fake_json(
+      &fake, "POST", "/v1/quality-results",
+      "{\"model\":\"llama-3.1-8b\",\"precision\":{\"weights\":\"fp8\"},\"benchmark\":\"ifeval\",\"score\":0.79,"
+      "\"source\":\"nightly\"}",
+      201);
+  assert_verdict(check(sketch_at(2.0, "")), "fail", 1);
+  fake.now_ms += 1000;
+  (void)fake_json(
+      &fake, "POST", "/v1/quality-results",
+      "{\"model\":\"llama-3.1-8b\",\"precision\":{\"weights\":\"fp8\"},\"benchmark\":\"ifeval\",\"score\":0.82,"
+      "\"source\":\"nightly\"}",
+      201);
+  answer = check(sketch_at(2.0, ""));
+  assert_verdict(answer, "pass", 0);
+  ck_assert_double_eq_tol(doc_number(answer, "reasons.0.margin"), 0.82 / 0.8 - 1, 1e-12);
 }
 END_TEST
 
@@ -339,6 +354,7 @@ START_TEST(measured_figures_decide_targets)
   assert_verdict(check(sketch_at(2.0, "")), "inconclusive", 2);
   answer = check(scratch_printf("{\"sketch\":%s,\"measured\":{\"latency.ttft_ms.p50\":250}}", sketch_at(2.0, "")));
   assert_verdict(answer, "pass", 0);
+  ck_assert_str_eq(doc_text(reason(answer, "measurement"), "verdict"), "pass");
   ck_assert_double_eq_tol(doc_number(reason(answer, "latency.ttft_ms.p50"), "actual"), 250, 1e-12);
   assert_verdict(
       check(scratch_printf("{\"sketch\":%s,\"measured\":{\"latency.ttft_ms.p50\":301}}", sketch_at(2.0, ""))), "fail",

@@ -40,6 +40,13 @@ static void fake_not_ready(void *cls, char *reason, size_t size)
   (void)snprintf(reason, size, "%s", fake->not_ready);
 }
 
+static int fake_utc_offset_s(void *cls, int64_t unix_ms)
+{
+  const struct fake *fake = cls;
+  (void)unix_ms;
+  return fake->utc_offset_s;
+}
+
 static void open_both(struct fake *fake)
 {
   char path[300];
@@ -50,7 +57,9 @@ static void open_both(struct fake *fake)
                                 .log = fake_log,
                                 .not_ready_reason = fake_not_ready,
                                 .cls = fake,
-                                .arena_bytes = (size_t)16 << 20};
+                                .arena_bytes = (size_t)16 << 20,
+                                .review_teams = fake->review_teams,
+                                .utc_offset_s = fake_utc_offset_s};
   struct api_deps deps = base;
   (void)snprintf(path, sizeof path, "%s/fit.db", fake->dir);
   ck_assert_msg(store_open(&fake->store, &options, &e) == ERR_OK, "store_open: %s (%s)", e.message, fake->log);

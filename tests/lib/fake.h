@@ -18,8 +18,10 @@ struct fake {
   struct api *api;
   int64_t now_ms;
   unsigned random;
-  char not_ready[64]; /* "" = ready */
-  char log[1024];     /* last sentence */
+  char not_ready[64];       /* "" = ready */
+  char log[1024];           /* last sentence */
+  const char *review_teams; /* taken over by fake_reopen */
+  int utc_offset_s;
 };
 
 /* Opens a new store in a new directory below `parent` and the API on it; fails the running test on errors. */

@@ -410,6 +410,21 @@ START_TEST(test_version_6)
 }
 END_TEST
 
+START_TEST(test_version_7)
+{
+  struct store_evaluation evaluation;
+  struct store_reviews reviews;
+  open_fixture("v7.sqlite");
+  check_golden();
+  ck_assert_err(store_evaluation_official(store, &evaluation, "support-chat", &error), ERR_OK);
+  ck_assert_str_eq(evaluation.id, "01a22ed9-d875-7000-9a06-c33e7b31ae8a");
+  store_evaluation_fini(&evaluation);
+  ck_assert_err(store_review_list(store, &reviews, &(struct store_page){.limit = 1}, &error), ERR_OK);
+  ck_assert_uint_eq(reviews.count, 0);
+  store_reviews_fini(&reviews);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("storage/migrate");
@@ -432,6 +447,7 @@ int main(void)
   tcase_add_test(files, test_version_3);
   tcase_add_test(files, test_version_5);
   tcase_add_test(files, test_version_6);
+  tcase_add_test(files, test_version_7);
   tcase_add_test(runner, test_upgrade_keeps_a_copy);
   tcase_add_test(runner, test_nothing_pending);
   tcase_add_test(runner, test_failure_keeps_nothing);
