@@ -211,6 +211,11 @@ static bool has_released(const struct fleet *fleet)
   return fleet->front.head != SERVING_NONE && !is_full(fleet);
 }
 
+static double later_s(double a_s, double b_s)
+{
+  return a_s > b_s ? a_s : b_s;
+}
+
 static double next_send_s(const struct fleet *fleet)
 {
   if (has_released(fleet) || fleet->retries.head != SERVING_NONE)
@@ -218,7 +223,7 @@ static double next_send_s(const struct fleet *fleet)
   if (fleet->next_row == fleet->run->count)
     return (double)INFINITY;
   if (fleet->run->users == 0)
-    return fmax(fleet->now_s, fleet->run->arrivals[fleet->next_row].send_s);
+    return later_s(fleet->now_s, fleet->run->arrivals[fleet->next_row].send_s);
   return fleet->idle_users != 0 ? fleet->now_s : (double)INFINITY;
 }
 
@@ -238,19 +243,24 @@ static void send_next(struct fleet *fleet)
   }
 }
 
+static double earlier_s(double a_s, double b_s)
+{
+  return a_s < b_s ? a_s : b_s;
+}
+
 bool fleet_advance(struct fleet *fleet)
 {
   const uint32_t late = fleet->deadline_s != NULL ? fleet->deadlines.head : SERVING_NONE;
   const double end_s = fleet_least_key(&fleet->next), send_s = next_send_s(fleet);
   const double late_s = late != SERVING_NONE ? fleet->deadline_s[late] : (double)INFINITY;
-  const double next_s = fmin(fmin(end_s, late_s), send_s);
-  if (fleet->at_boundary_count != 0 && fmin(next_s, fleet->clock_s) > fleet->now_s) {
+  const double next_s = earlier_s(earlier_s(end_s, late_s), send_s);
+  if (fleet->at_boundary_count != 0 && earlier_s(next_s, fleet->clock_s) > fleet->now_s) {
     plan(fleet);
     return true;
   }
   if (isinf(next_s))
     return false;
-  fleet->now_s = fmin(next_s, fleet->clock_s);
+  fleet->now_s = earlier_s(next_s, fleet->clock_s);
   if (end_s <= fleet->now_s)
     commit(fleet);
   else if (late_s <= fleet->now_s)

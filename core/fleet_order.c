@@ -17,10 +17,10 @@ size_t fleet_least_bytes(uint32_t count)
   return serving_rounded_bytes(leaves, sizeof(double)) + serving_rounded_bytes(2 * leaves, sizeof(uint32_t));
 }
 
-static void play(struct fleet_least *least, uint32_t node)
+static uint32_t play(const struct fleet_least *least, uint32_t node)
 {
   const uint32_t left = least->winners[2 * node], right = least->winners[2 * node + 1];
-  least->winners[node] = least->keys[right] < least->keys[left] ? right : left;
+  return least->keys[right] < least->keys[left] ? right : left;
 }
 
 bool fleet_least_init(struct fleet_least *out, uint32_t count, double key, struct arena *arena)
@@ -35,15 +35,19 @@ bool fleet_least_init(struct fleet_least *out, uint32_t count, double key, struc
     out->winners[out->leaves + i] = i;
   }
   for (uint32_t node = out->leaves - 1; node > 0; node--)
-    play(out, node);
+    out->winners[node] = play(out, node);
   return true;
 }
 
 void fleet_least_set(struct fleet_least *least, uint32_t index, double key)
 {
   least->keys[index] = key;
-  for (uint32_t node = (least->leaves + index) / 2; node > 0; node /= 2)
-    play(least, node);
+  for (uint32_t node = (least->leaves + index) / 2; node > 0; node /= 2) {
+    const uint32_t winner = play(least, node);
+    if (winner == least->winners[node] && winner != index)
+      return; /* nothing changes above */
+    least->winners[node] = winner;
+  }
 }
 
 void fleet_list_append(struct fleet_list *list, uint32_t row)
