@@ -39,7 +39,9 @@ static void draw_open(struct arrival *rows, size_t count, const struct arrivals 
   rng_init_stream(&rng, seed, STREAM_TIMES);
   for (size_t i = 0; i < count; i++) {
     expected += plan->arrival == ARRIVAL_STEADY ? 1 : rng_exponential(&rng);
-    rows[i].send_s = plan->arrival == ARRIVAL_SPIKY ? spiky_time_s(plan, expected) : expected / plan->requests_per_s;
+    rows[i] = (struct arrival){.send_s = expected / plan->requests_per_s};
+    if (plan->arrival == ARRIVAL_SPIKY)
+      rows[i].send_s = spiky_time_s(plan, expected);
   }
 }
 
@@ -132,7 +134,7 @@ enum err arrivals_draw(struct arrival *rows, size_t count, const struct arrivals
     draw_open(rows, count, plan, seed);
   else
     for (size_t i = 0; i < count; i++)
-      rows[i].send_s = 0;
+      rows[i] = (struct arrival){.send_s = 0};
   draw_lengths(rows, count, plan, seed);
   return ERR_OK;
 }

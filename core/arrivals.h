@@ -30,7 +30,7 @@ void arrivals_of_traffic(struct arrivals *out, const struct workload_traffic *tr
                          size_t trace_count);
 
 /* Fills `count` rows in order of time; those of a closed loop are all at 0 (its users decide when they send). Tokens are whole
-   and ≥ 1. ERR_INVALID: a trace with fewer rows, rates or lengths that are not given. */
+   and ≥ 1; hashes of prompts are a trace's own. ERR_INVALID: a trace with fewer rows, rates or lengths that are not given. */
 enum err arrivals_draw(struct arrival *rows, size_t count, const struct arrivals *plan, uint64_t seed,
                        struct error *e) MUST_CHECK;
 

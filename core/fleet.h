@@ -7,6 +7,7 @@
 #ifndef FITD_CORE_FLEET_H
 #define FITD_CORE_FLEET_H
 
+#include "core/disaggregated.h"
 #include "core/serving.h"
 
 #define FLEET_ALL_REPLICAS UINT32_MAX
@@ -62,6 +63,10 @@ struct fleet_totals {
   uint64_t attempts;             /* sent, again or not; shed and rejected ones too */
   uint32_t peak_in_system;       /* requests in replicas at once, all together */
 };
+
+/* Replicas of both pools, and what the caches of prompts take between them, around so many tokens. */
+void fleet_set_pools(struct fleet_run *run, const struct engine *engine, const struct pools *pools,
+                     double prompt_tokens);
 
 /* Bytes of arena that a run takes. */
 size_t fleet_arena_bytes(const struct fleet_run *run);

@@ -44,6 +44,13 @@ struct serving_settings {
 /* The policy and limits of a runtime. Drafts, kv_blocks, prefixes and the context limit depend on more: 0 here. */
 void serving_settings_of(struct serving_settings *out, const struct preset *preset);
 
+/* Decodes that draft: fewer of them share a step's tokens. */
+void serving_settings_add_drafts(struct serving_settings *settings, const struct drafter *drafter);
+
+/* Sequences that may decode while a prompt of so many tokens waits and still let it in; 0 where none may: the replica then
+   serves one request at a time (whole prompts as long as the step's budget, SERVING §2). UINT32_MAX: any number. */
+uint32_t serving_decodes_beside(const struct serving_settings *settings, uint32_t prompt_tokens);
+
 /* Decode step of B sequences: step_s + sequence_s × B + context_token_s × (context of all of them together). */
 struct serving_decode {
   double step_s, sequence_s, context_token_s;

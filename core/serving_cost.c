@@ -97,3 +97,22 @@ void serving_settings_of(struct serving_settings *out, const struct preset *pres
     out->kv_ratio = SGLANG_SETTLED_RATIO;
   }
 }
+
+void serving_settings_add_drafts(struct serving_settings *settings, const struct drafter *drafter)
+{
+  const uint32_t most = settings->max_batched_tokens / (1 + drafter->draft_tokens);
+  settings->draft_tokens = drafter->draft_tokens;
+  settings->tokens_per_step = drafter->draft_tokens != 0 ? drafter->tokens_per_step : 0;
+  if (settings->max_batch > most)
+    settings->max_batch = most;
+}
+
+uint32_t serving_decodes_beside(const struct serving_settings *settings, uint32_t prompt_tokens)
+{
+  const uint32_t budget = settings->max_batched_tokens;
+  if (settings->is_prefill_first || !settings->has_whole_prompts)
+    return UINT32_MAX;
+  if (prompt_tokens >= budget)
+    return 0;
+  return (budget - prompt_tokens) / (1 + settings->draft_tokens);
+}

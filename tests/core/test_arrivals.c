@@ -124,16 +124,19 @@ START_TEST(test_closed_loop_starts_together)
 {
   struct arrivals plan = open_plan(ARRIVAL_POISSON);
   plan.load = LOAD_CLOSED;
+  rows[99].hash_count = 5; /* of whoever had the rows before */
   draw(rows, 100, &plan, 1);
   ck_assert_double_eq_tol(rows[99].send_s, 0, 1e-15);
+  ck_assert_uint_eq(rows[99].hash_count, 0);
 }
 END_TEST
 
 START_TEST(test_trace)
 {
-  static const struct arrival trace[] = {{.send_s = 100, .input_tokens = 10, .output_tokens = 1},
-                                         {.send_s = 100.5, .input_tokens = 20, .output_tokens = 2},
-                                         {.send_s = 104, .input_tokens = 30, .output_tokens = 3}};
+  static const struct arrival trace[] = {
+      {.send_s = 100, .input_tokens = 10, .output_tokens = 1},
+      {.send_s = 100.5, .input_tokens = 20, .output_tokens = 2},
+      {.send_s = 104, .input_tokens = 30, .output_tokens = 3, .hash_first = 7, .hash_count = 2}};
   struct arrivals plan = {.load = LOAD_TRACE, .trace = trace, .trace_count = 3, .rate_scale = 2};
   draw(rows, 3, &plan, 1);
   ck_assert_double_eq_tol(rows[0].send_s, 0, 1e-15);
@@ -141,6 +144,8 @@ START_TEST(test_trace)
   ck_assert_double_eq_tol(rows[2].send_s, 2, 1e-15);
   ck_assert_uint_eq(rows[2].input_tokens, 30);
   ck_assert_uint_eq(rows[2].output_tokens, 3);
+  ck_assert_uint_eq(rows[2].hash_first, 7);
+  ck_assert_uint_eq(rows[2].hash_count, 2);
   plan.output = (struct length){.kind = LENGTH_FIXED, .fixed_tokens = 50};
   draw(rows, 3, &plan, 1);
   ck_assert_uint_eq(rows[2].input_tokens, 30);

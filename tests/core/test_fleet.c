@@ -429,6 +429,33 @@ START_TEST(test_every_arena_too_small_is_refused)
 }
 END_TEST
 
+static bool stop_at_once(void *cls)
+{
+  ++*(int *)cls;
+  return true;
+}
+
+START_TEST(test_stop)
+{
+  enum { MANY = 5000 };
+  static struct arrival rows[MANY];
+  static struct serving_outcome outcomes[MANY];
+  struct small s;
+  struct fleet_totals totals;
+  struct fleet_run run = small_fleet(&s, 1, 2);
+  struct error e;
+  int polls = 0;
+  for (int i = 0; i < MANY; i++)
+    rows[i] = (struct arrival){.send_s = i, .input_tokens = 10, .output_tokens = 10};
+  run.arrivals = rows;
+  run.count = MANY;
+  run.stop = stop_at_once;
+  run.stop_cls = &polls;
+  ck_assert_int_eq(fleet_try(outcomes, &totals, NULL, &run, &e), ERR_CANCELLED);
+  ck_assert_int_eq(polls, 1);
+}
+END_TEST
+
 int main(void)
 {
   TCase *tcase = tcase_create("fleet");
@@ -444,5 +471,6 @@ int main(void)
   tcase_add_test(tcase, test_pools_wait_for_memory);
   tcase_add_test(tcase, test_refusals);
   tcase_add_test(tcase, test_every_arena_too_small_is_refused);
+  tcase_add_test(tcase, test_stop);
   return fixture_run("fleet", tcase);
 }
