@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/put.h"
+#include "api/write.h"
+
 #define MIB_PER_GIB 1024.0
 
 static double least(double a, double b)
@@ -90,6 +93,34 @@ void derate_apply(struct hardware *hardware, const struct derate *derate)
     hardware->power_cap_w = derate->power_limit_w;
   if (!isnan(derate->memory_gib))
     apply_memory(hardware, derate->memory_gib);
+}
+
+json_t *derate_write(const struct derate *derate)
+{
+  json_t *object = json_object();
+  put_member(&object, "nodes", json_integer(derate->node_count));
+  put_member(&object, "gpus", json_integer(derate->gpu_count));
+  put_member(&object, "gpus_busy", json_integer(derate->busy_count));
+  put_member(&object, "gpus_throttled", json_integer(derate->throttled_count));
+  put_member(&object, "slowest_clock_fraction", write_number(derate->slowest_ratio));
+  put_member(&object, "mean_clock_fraction", write_number(derate->mean_ratio));
+  put_member(&object, "power_limit_w", write_number(derate->power_limit_w));
+  put_member(&object, "memory_gib", write_number(derate->memory_gib));
+  return object;
+}
+
+static double number(const json_t *object, const char *name)
+{
+  const json_t *value = json_object_get(object, name);
+  return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+void derate_read(struct derate *out, const json_t *object)
+{
+  *out = (struct derate){.slowest_ratio = number(object, "slowest_clock_fraction"),
+                         .mean_ratio = number(object, "mean_clock_fraction"),
+                         .power_limit_w = number(object, "power_limit_w"),
+                         .memory_gib = number(object, "memory_gib")};
 }
 
 void derate_describe(char to[DERATE_SENTENCE_SIZE], const struct derate *derate, const char *profile)

@@ -21,6 +21,10 @@ bool derate_is_known(const struct derate *derate); /* there is something to appl
 /* Sets sustained_clock_fraction, power_cap_w and memory where the nodes say less than the profile. A model that is spread
    over devices waits for the slowest, so that one counts. */
 void derate_apply(struct hardware *hardware, const struct derate *derate);
+/* As a scorecard keeps it, and back: figures can be explained with the hardware that they were made for. NULL when memory is
+   out. */
+json_t *derate_write(const struct derate *derate);
+void derate_read(struct derate *out, const json_t *object);
 /* One sentence for assumptions. */
 #define DERATE_SENTENCE_SIZE 320
 void derate_describe(char to[DERATE_SENTENCE_SIZE], const struct derate *derate, const char *profile);

@@ -36,21 +36,21 @@ static int by_rank(const void *a, const void *b)
 /* What a profile is reckoned with, and the sentence that says so. */
 struct hardware_now {
   struct hardware hardware;
+  struct derate derate;
   char note[DERATE_SENTENCE_SIZE]; /* "" = as on the datasheet */
 };
 
 static void take_hardware(struct hardware_now *now, const struct catalogue_profile *profile,
                           const struct scorecard_identity *identity)
 {
-  struct derate derate;
   now->hardware = profile->hardware;
   now->note[0] = '\0';
   if (identity->nodes == NULL)
     return;
-  derate_of(&derate, identity->nodes, profile->hardware.name, identity->sketch->workload.name,
+  derate_of(&now->derate, identity->nodes, profile->hardware.name, identity->sketch->workload.name,
             profile->hardware.boost_clock_mhz);
-  derate_apply(&now->hardware, &derate);
-  derate_describe(now->note, &derate, profile->hardware.name);
+  derate_apply(&now->hardware, &now->derate);
+  derate_describe(now->note, &now->derate, profile->hardware.name);
 }
 
 static enum err evaluate_profile(struct result *result, struct scorecard_identity *identity, struct arena *arena,
@@ -74,6 +74,7 @@ static enum err evaluate_profile(struct result *result, struct scorecard_identit
   identity->calibration = calibration;
   identity->quality = &quality;
   identity->hardware_note = now.note[0] != '\0' ? now.note : NULL;
+  identity->derate = identity->nodes != NULL ? &now.derate : NULL;
   result->source = profile;
   result->profile = profile->hardware.name;
   json_decref(result->document);

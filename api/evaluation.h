@@ -56,6 +56,7 @@ struct quality;
 /* One scorecard with what identifies it. */
 struct live;
 struct live_nodes;
+struct derate;
 struct scorecard_identity {
   char id[37], evaluation[37];
   char created_at[32];
@@ -65,7 +66,8 @@ struct scorecard_identity {
   const struct sketch_calibration *calibration; /* that was used; NULL = none */
   const struct quality *quality;                /* NULL: nothing is known about it */
   const struct live_nodes *nodes;               /* for "hardware": "live"; else NULL */
-  const char *hardware_note;                    /* what the nodes say of the profile; NULL = as on the datasheet */
+  const struct derate *derate;                  /* what they say of the profile; NULL = as on the datasheet */
+  const char *hardware_note;                    /* the same as a sentence */
 };
 json_t *scorecard_write(const struct scorecard *card, const struct scorecard_identity *identity);
 /* Parts of it (api/scorecard_advice.c); NULL when memory is out. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/card_table.h"
+#include "api/derate.h"
 #include "api/document.h"
 
 static enum err no_memory(struct error *e)
@@ -43,6 +44,17 @@ static enum err unreadable(const char *what, const struct faults *faults, struct
                    faults->items[0].pointer, faults->items[0].detail);
 }
 
+/* As the nodes delivered it when the figures were made. */
+static void apply_live(struct hardware *hardware, const json_t *card)
+{
+  const json_t *live = json_object_get(card, "live_hardware");
+  struct derate derate;
+  if (live == NULL)
+    return;
+  derate_read(&derate, live);
+  derate_apply(hardware, &derate);
+}
+
 static enum err load_profile(struct explain_inputs *out, struct store *store, struct error *e)
 {
   const char *name = text_of(out->card, "profile");
@@ -58,6 +70,7 @@ static enum err load_profile(struct explain_inputs *out, struct store *store, st
     rc = no_memory(e);
   else
     profile_read(&out->profile.hardware, body, "", &faults);
+  apply_live(&out->profile.hardware, out->card);
   if (faults.count > 0)
     rc = unreadable("profile", &faults, e);
   (void)snprintf(out->profile.hardware.name, sizeof out->profile.hardware.name, "%s", name);

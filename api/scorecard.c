@@ -1,5 +1,6 @@
 /* One scorecard of the core as the JSON document that is answered and stored: wire units, every member of the contract in
    its order, null for what is not known or not computed. */
+#include "api/derate.h"
 #include "api/evaluation.h"
 
 #include <math.h>
@@ -400,6 +401,8 @@ static void put_rest(struct writer *w, json_t *to, const struct scorecard *card,
   put(w, to, "alternatives", scorecard_alternatives(card));
   put(w, to, "uncertainty", uncertainty(w, card));
   put(w, to, "provenance", provenance(w, card, identity->calibration));
+  if (identity->derate != NULL)
+    put(w, to, "live_hardware", derate_write(identity->derate));
   put(w, to, "assumptions", assumptions(w, card, identity));
 }
 

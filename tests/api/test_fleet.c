@@ -129,6 +129,21 @@ START_TEST(live_hardware_is_slower_hardware)
 }
 END_TEST
 
+/* Days later the figures are still explained with the clock that they were made for. */
+START_TEST(live_figures_stay_explained)
+{
+  const json_t *card, *explained;
+  put_node("node", "");
+  run(180, 1188, THROTTLE_SW_THERMAL);
+  card = evaluate(", \"hardware\": \"live\"");
+  ck_assert_double_eq_tol(doc_number(card, "live_hardware.slowest_clock_fraction"), 0.6, 1e-9);
+  pass_s(86400);
+  explained = get(scratch_printf("/v1/scorecards/%s/explain", doc_text(card, "id")));
+  ck_assert_msg(json_array_size(doc_array(explained, "differences")) == 0, "%s",
+                doc_brief(doc_at(explained, "differences")));
+}
+END_TEST
+
 START_TEST(live_power_and_memory)
 {
   struct observed_gpu gpu = blank_gpu("0");
@@ -304,6 +319,7 @@ int main(void)
   tcase_add_test(devices, power_at_the_limit);
   tcase_add_test(devices, utilisation_can_mislead);
   tcase_add_test(devices, live_hardware_is_slower_hardware);
+  tcase_add_test(devices, live_figures_stay_explained);
   tcase_add_test(devices, live_power_and_memory);
   tcase_add_test(devices, the_limit_follows_the_clocks);
   tcase_add_test(devices, a_limit_needs_an_official_evaluation);
