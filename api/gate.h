@@ -63,9 +63,10 @@ void gate_check_measured(const json_t *measured, const char *pointer, struct fau
 /* Targets, quality and fitting of one scorecard. */
 enum err gate_judge_card(struct gate_reasons *reasons, struct store *store, const struct gate *gate, const json_t *card,
                          const json_t *measured, struct error *e) MUST_CHECK;
-/* Regressions of `card`, which was held at the baseline's configuration. noise: by figure, see trial_noise. */
-void gate_judge_regressions(struct gate_reasons *reasons, const struct gate *gate, const json_t *card,
-                            const json_t *baseline, const double *noise);
+/* Regressions of `card` on a profile, held at the baseline's configuration. noise: by figure, see trial_noise. The profile's
+   name must live as long as the reasons; the cards need not. */
+void gate_judge_regressions(struct gate_reasons *reasons, const struct gate *gate, const char *profile,
+                            const json_t *card, const json_t *baseline, const double *noise);
 
 /* Runs one check of a stored gate with the body of the call and stores it. *answer is the caller's; *stops tells whether
    ?enforce=true turns it into a refusal. */

@@ -42,19 +42,19 @@ static enum err judge_held(struct check *check, const char *profile, const json_
   if (rc == ERR_OK)
     rc = trial_noise(noise, &check->trial, held, is_open ? &other : NULL, baseline, e);
   if (rc == ERR_OK)
-    gate_judge_regressions(&check->reasons, &check->gate, held, baseline, noise);
+    gate_judge_regressions(&check->reasons, &check->gate, profile, held, baseline, noise);
   if (is_open)
     trial_close(&other);
   json_decref(held);
   return rc;
 }
 
-static void judge_same(struct check *check, const json_t *card, const json_t *baseline)
+static void judge_same(struct check *check, const struct candidate *candidate, const json_t *baseline)
 {
   double noise[64];
   for (size_t i = 0; i < sizeof noise / sizeof noise[0]; i++)
     noise[i] = TRIAL_ARITHMETIC;
-  gate_judge_regressions(&check->reasons, &check->gate, card, baseline, noise);
+  gate_judge_regressions(&check->reasons, &check->gate, candidate->profile, candidate->card, baseline, noise);
 }
 
 enum err gate_check_regressions(struct check *check, struct candidate *candidate, struct error *e)
@@ -68,7 +68,7 @@ enum err gate_check_regressions(struct check *check, struct candidate *candidate
     return ERR_OK;
   if (row == NULL) {
     candidate->is_its_own_baseline = true;
-    judge_same(check, candidate->card, candidate->card);
+    judge_same(check, candidate, candidate->card);
     return ERR_OK;
   }
   (void)snprintf(candidate->baseline, sizeof candidate->baseline, "%s", row->scorecard);
@@ -76,7 +76,7 @@ enum err gate_check_regressions(struct check *check, struct candidate *candidate
   if (rc == ERR_OK)
     rc = record_parse(&baseline, document, e);
   if (rc == ERR_OK && same_input(candidate->card, baseline))
-    judge_same(check, candidate->card, baseline);
+    judge_same(check, candidate, baseline);
   else if (rc == ERR_OK)
     rc = judge_held(check, candidate->profile, baseline, e);
   json_decref(baseline);

@@ -221,6 +221,11 @@ static void explain_regression(struct gate_reason *reason, const struct figure *
   char before[48], after[48];
   print_figure(before, figure, reason->baseline);
   print_figure(after, figure, reason->actual);
+  if (fabs(reason->change) <= 0) {
+    (void)snprintf(reason->message, sizeof reason->message, "%s: %s is unchanged at %s; the limit is %.2f %% worse",
+                   gate_verdicts[reason->verdict], figure->label, after, 100 * reason->limit);
+    return;
+  }
   (void)snprintf(reason->message, sizeof reason->message,
                  "%s: %s went from %s to %s, %.2f %% %s; the limit is %.2f %% worse%s", gate_verdicts[reason->verdict],
                  figure->label, before, after, 100 * fabs(reason->change), reason->change > 0 ? "worse" : "better",
@@ -228,10 +233,9 @@ static void explain_regression(struct gate_reason *reason, const struct figure *
                  reason->verdict == GATE_INCONCLUSIVE ? ", nearer than what can be told from chance" : "");
 }
 
-static void judge_regression(struct gate_reasons *reasons, const struct figure *figure, double limit,
-                             const json_t *card, const json_t *baseline, double noise)
+static void judge_regression(struct gate_reasons *reasons, const char *profile, const struct figure *figure,
+                             double limit, const json_t *card, const json_t *baseline, double noise)
 {
-  const char *profile = json_string_value(json_object_get(card, "profile"));
   struct gate_reason *reason = gate_reason_add(reasons, figure->metric, "regression", profile, GATE_INCONCLUSIVE);
   const double worst = figure->sense == FIGURE_LOWER_IS_BETTER ? 1 + limit : 1 - limit;
   reason->limit = limit;
@@ -253,8 +257,8 @@ static void judge_regression(struct gate_reasons *reasons, const struct figure *
   explain_regression(reason, figure);
 }
 
-void gate_judge_regressions(struct gate_reasons *reasons, const struct gate *gate, const json_t *card,
-                            const json_t *baseline, const double *noise)
+void gate_judge_regressions(struct gate_reasons *reasons, const struct gate *gate, const char *profile,
+                            const json_t *card, const json_t *baseline, const double *noise)
 {
   const char *metric;
   json_t *limit;
@@ -262,6 +266,6 @@ void gate_judge_regressions(struct gate_reasons *reasons, const struct gate *gat
   {
     const struct figure *figure = figure_find(metric);
     if (figure != NULL)
-      judge_regression(reasons, figure, json_number_value(limit), card, baseline, noise[figure - figures]);
+      judge_regression(reasons, profile, figure, json_number_value(limit), card, baseline, noise[figure - figures]);
   }
 }

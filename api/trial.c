@@ -9,6 +9,8 @@
 #include "api/figure.h"
 #include "api/history.h"
 #include "api/live.h"
+#include "api/read.h"
+#include "api/live.h"
 #include "api/record.h"
 #include "api/trace.h"
 
@@ -164,7 +166,7 @@ enum err trial_run_held(json_t **card, const struct trial *trial, const char *pr
 
 /* ---- Noise ---------------------------------------------------------------------------------------------------------- */
 
-#define SEEDS 4 /* that of the comparison and three more */
+#define SEEDS 4 /* beside that of the comparison */
 
 static bool same_figures(const json_t *a, const json_t *b)
 {
@@ -200,23 +202,10 @@ static void spread_all(double *noise, json_t *const candidates[SEEDS], json_t *c
   }
 }
 
-/* The figures of both sides under another seed; without the baseline's sketch the candidate's first run stands for it. */
-static enum err run_pair(json_t **candidate, json_t **baseline, const struct trial *trial, const json_t *card,
-                         const struct trial *baseline_trial, const json_t *configuration, int64_t seed, struct error *e)
-{
-  const char *profile = json_string_value(json_object_get(card, "profile"));
-  enum err rc = trial_run_held(candidate, trial, profile, configuration, seed, e);
-  if (rc != ERR_OK)
-    return rc;
-  if (baseline_trial != NULL)
-    return trial_run_held(baseline, baseline_trial, profile, configuration, seed, e);
-  *baseline = json_deep_copy(card);
-  return *baseline != NULL ? ERR_OK : record_nomem(e);
-}
-
 enum err trial_noise(double *noise, const struct trial *trial, const json_t *card, const struct trial *baseline_trial,
                      const json_t *baseline, struct error *e)
 {
+  const char *profile = json_string_value(json_object_get(card, "profile"));
   const json_t *configuration = json_object_get(baseline, "configuration");
   const int64_t seed = json_integer_value(json_object_get(baseline, "seed"));
   json_t *candidates[SEEDS] = {NULL}, *baselines[SEEDS] = {NULL};
@@ -224,9 +213,13 @@ enum err trial_noise(double *noise, const struct trial *trial, const json_t *car
   for (size_t i = 0; i < figure_count; i++)
     noise[i] = TRIAL_ARITHMETIC;
   for (int k = 0; k < SEEDS && rc == ERR_OK; k++) {
-    rc = run_pair(&candidates[k], &baselines[k], trial, card, baseline_trial, configuration, seed + k, e);
-    if (rc == ERR_OK && k == 1 && same_figures(candidates[0], candidates[1]))
+    rc = trial_run_held(&candidates[k], trial, profile, configuration, seed + 1 + k, e);
+    if (rc == ERR_OK && k == 0 && same_figures(candidates[0], card))
       goto out; /* nothing in it is random */
+    if (rc == ERR_OK && baseline_trial != NULL)
+      rc = trial_run_held(&baselines[k], baseline_trial, profile, configuration, seed + 1 + k, e);
+    else
+      baselines[k] = record_share(read_iterable(card));
   }
   if (rc == ERR_OK)
     spread_all(noise, candidates, baselines);

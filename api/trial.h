@@ -34,8 +34,8 @@ enum err trial_run_held(json_t **card, const struct trial *trial, const char *pr
                         int64_t seed, struct error *e) MUST_CHECK;
 
 /* By how much each figure of figures[] may differ between two runs by chance: twice the standard deviation of the paired
-   differences over a few seeds, at least TRIAL_ARITHMETIC. `card` is what `trial` gave held at the configuration with the
-   baseline's seed. baseline_sketch NULL: only the candidate can be repeated. */
+   differences over a few seeds, at least TRIAL_ARITHMETIC. `card` is what `trial` gave held at the baseline's
+   configuration and seed. baseline_sketch NULL: only the candidate can be repeated. */
 #define TRIAL_ARITHMETIC 1e-6 /* what searches and rounding leave open */
 enum err trial_noise(double *noise, const struct trial *trial, const json_t *card, const struct trial *baseline_trial,
                      const json_t *baseline, struct error *e) MUST_CHECK;

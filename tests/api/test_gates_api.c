@@ -200,6 +200,7 @@ START_TEST(regressions_against_the_first_passing_check)
   problem = fake_json(&fake, "POST", "/v1/gates/release/checks?enforce=true", sketch_at(2.2, ""), 409);
   ck_assert_str_eq(doc_text(problem, "type"), "/problems/gate-not-passed");
   ck_assert_str_eq(doc_text(problem, "verdict"), "fail");
+  ck_assert_str_eq(doc_text(problem, "reasons.0.profile"), "h100-sxm-80gb");
   ck_assert_double_eq_tol(doc_number(problem, "reasons.0.change"), 0.1, 1e-6);
   ck_assert_double_eq_tol(doc_number(problem, "reasons.0.margin"), -0.05, 1e-6);
   (void)fake_json(&fake, "POST", "/v1/gates/release/checks?enforce=true", sketch_at(2.0, ""), 201);
