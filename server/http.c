@@ -175,6 +175,31 @@ static const char *termination_name(enum MHD_RequestTerminationCode code)
   return "unknown";
 }
 
+static bool is_audited(const struct http_call *call)
+{
+  static const char *const safe[] = {"GET", "HEAD", "OPTIONS"};
+  for (size_t i = 0; i < sizeof safe / sizeof safe[0]; i++)
+    if (call->method != NULL && strcmp(call->method, safe[i]) == 0)
+      return false;
+  return call->method != NULL && call->path != NULL;
+}
+
+static void audit(const struct http_call *call, struct MHD_Connection *connection)
+{
+  const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+  const struct sockaddr *address = info != NULL ? info->client_addr : NULL;
+  char client[64] = "local";
+  struct log_audit line = {.id = call->id,
+                           .method = call->method,
+                           .path = call->path,
+                           .caller = call->caller.name,
+                           .client = client,
+                           .status = call->status};
+  if (address != NULL && address->sa_family != AF_UNIX)
+    listener_describe(client, sizeof client, address);
+  log_audit(call->http->options.audit, &line);
+}
+
 static void on_completed(void *cls, struct MHD_Connection *connection, void **context,
                          enum MHD_RequestTerminationCode code)
 {
@@ -199,6 +224,8 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
                                      .bytes = call->bytes_sent};
     log_request(http->options.log, &line);
   }
+  if (is_audited(call))
+    audit(call, connection);
   if (call->peer != NULL)
     peers_enter(http->peers, call->peer, PEER_IDLE, now_us);
   http_call_free(call);

@@ -24,7 +24,7 @@ struct http_options {
   bool is_https;     /* with the certificate of server/tls.h */
   struct auth *auth; /* NULL: every caller has the admin scope (the control socket) */
   struct workers *workers;
-  struct log *log;
+  struct log *log, *audit; /* may be the same */
 };
 
 /* What SIGHUP may change. */

@@ -64,6 +64,13 @@ bool listener_is_loopback(const struct sockaddr *address)
   return address->sa_family == AF_UNIX;
 }
 
+void listener_describe(char *to, size_t size, const struct sockaddr *address)
+{
+  const socklen_t length = address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+  if (getnameinfo(address, length, to, (socklen_t)size, NULL, 0, NI_NUMERICHOST) != 0)
+    (void)snprintf(to, size, "?");
+}
+
 /* Writes the URL of the bound socket, with the port that the system chose. */
 static enum err describe(struct listener *listener, bool is_https, struct error *e)
 {

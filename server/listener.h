@@ -25,5 +25,7 @@ enum err listener_parse(char host[256], char port[8], const char *address, struc
 unsigned listener_capacity(unsigned wanted);
 
 bool listener_is_loopback(const struct sockaddr *address);
+/* The numeric address without its port, for logs; "?" when there is none. */
+void listener_describe(char *to, size_t size, const struct sockaddr *address);
 
 #endif

@@ -303,6 +303,26 @@ void log_request(struct log *log, const struct log_request *request)
   append(log, &line, false);
 }
 
+void log_audit(struct log *log, const struct log_audit *audit)
+{
+  struct line line;
+  begin_line(&line);
+  put_key(&line, "audit");
+  put_text(&line, audit->path);
+  put_key(&line, "method");
+  put_text(&line, audit->method);
+  put_key(&line, "status");
+  put_integer(&line, audit->status);
+  put_key(&line, "caller");
+  put_text(&line, audit->caller);
+  put_key(&line, "client");
+  put_text(&line, audit->client);
+  put_key(&line, "id");
+  put_text(&line, audit->id);
+  end_line(&line);
+  append(log, &line, true);
+}
+
 void log_set_level(struct log *log, enum log_level level)
 {
   atomic_store_explicit(&log->level, (int)level, memory_order_relaxed);

@@ -32,6 +32,14 @@ struct log_request {
 };
 void log_request(struct log *log, const struct log_request *request);
 
+/* One finished request that may have changed something, or was refused when it tried. Unlike the line above it names the
+   thing (its path) and the client. */
+struct log_audit {
+  const char *id, *method, *path, *caller, *client;
+  unsigned status;
+};
+void log_audit(struct log *log, const struct log_audit *audit);
+
 /* Writes what waits; to be called at least every 200 ms. */
 void log_flush(struct log *log);
 

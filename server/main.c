@@ -36,6 +36,7 @@ struct daemon {
   struct listener listener;
   struct tls *tls; /* NULL: plain HTTP */
   struct notify notify;
+  struct log *audit; /* NULL: these lines go into the log */
   struct schedule *schedule;
   struct api_reevaluation reevaluation;
 };
@@ -144,6 +145,9 @@ static enum err start(struct daemon *daemon, struct error *e)
                                  .log = daemon->deps.log};
   unsigned workers = config->workers > 0 ? config->workers : commands_cores() > 2 ? commands_cores() : 2;
   enum err err = open_store_and_api(daemon, e);
+  if (err == ERR_OK && config->audit_file[0] != '\0')
+    err = log_open(&daemon->audit, config->audit_file, LOG_DEBUG, e);
+  options.audit = daemon->audit != NULL ? daemon->audit : daemon->deps.log;
   if (err == ERR_OK)
     err = workers_open(&daemon->workers, workers, config->queue, (int64_t)config->queue_wait * 1000, e);
   if (err == ERR_OK)
@@ -171,6 +175,8 @@ static void tick(struct daemon *daemon)
   http_tick(daemon->http);
   http_tick(control_http(daemon->control));
   log_flush(daemon->deps.log);
+  if (daemon->audit != NULL)
+    log_flush(daemon->audit);
   notify_alive(&daemon->notify, clock_monotonic_us());
 }
 
@@ -192,6 +198,8 @@ static void reload(struct daemon *daemon)
   char fixed[256];
   struct log *log = daemon->deps.log;
   if (log_reopen(log, &e) != ERR_OK)
+    log_write(log, LOG_ERROR, "%s", e.message);
+  if (daemon->audit != NULL && log_reopen(daemon->audit, &e) != ERR_OK)
     log_write(log, LOG_ERROR, "%s", e.message);
   if (daemon->tls != NULL && tls_reload(daemon->tls, &e) != ERR_OK)
     log_write(log, LOG_ERROR, "the certificate is kept: %s", e.message);
@@ -286,6 +294,8 @@ static int run(struct daemon *daemon)
     status = EXIT_STATUS_FAILED;
   }
   stop(daemon);
+  if (daemon->audit != NULL)
+    log_close(daemon->audit);
   log_close(daemon->deps.log);
   return status;
 }

@@ -254,6 +254,32 @@ START_TEST(a_client_with_too_many_connections_is_429)
 }
 END_TEST
 
+/* Who tried to change what, and what became of it: refused attempts too, reads not. */
+START_TEST(writes_are_audited)
+{
+  const char *file = scratch_printf("%s/audit.log", fitd.dir);
+  const char *const more[] = {"--audit-file", file, NULL};
+  const char *token = create_token("ci", "evaluate"), *text;
+  daemon_stop(&fitd);
+  daemon_launch(&fitd, more);
+  reply_assert_status(send_as(token, "GET", "/v1/profiles", NULL), 200);
+  reply_assert_status(send_as(token, "POST", "/v1/evaluations", one_profile_sketch()), 201);
+  (void)reply_assert_problem(send_as(token, "DELETE", "/v1/profiles/h100-sxm-80gb", NULL), 403);
+  (void)reply_assert_problem(web_delete(&fitd, "/v1/models/llama-3.1-8b"), 401);
+  daemon_stop(&fitd);
+  text = scratch_read_file(file);
+  ck_assert_ptr_nonnull(strstr(text,
+                               "\"audit\":\"/v1/evaluations\",\"method\":\"POST\",\"status\":201,\"caller\":\"ci\","
+                               "\"client\":\"127.0.0.1\""));
+  ck_assert_ptr_nonnull(strstr(text, "\"audit\":\"/v1/profiles/h100-sxm-80gb\",\"method\":\"DELETE\",\"status\":403,"
+                                     "\"caller\":\"ci\""));
+  ck_assert_ptr_nonnull(strstr(text, "\"audit\":\"/v1/models/llama-3.1-8b\",\"method\":\"DELETE\",\"status\":401,"
+                                     "\"caller\":\"\""));
+  ck_assert_ptr_null(strstr(text, "GET"));
+  ck_assert_ptr_null(strstr(text, token));
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("access");
@@ -272,5 +298,6 @@ int main(void)
   tcase_add_test(tcase, database_has_one_process);
   tcase_add_test(tcase, a_client_above_its_rate_is_429);
   tcase_add_test(tcase, a_client_with_too_many_connections_is_429);
+  tcase_add_test(tcase, writes_are_audited);
   return suite_run(suite);
 }
