@@ -378,12 +378,10 @@ static struct yield yield_of(const struct explanation *x, const json_t *card)
                       json_number_value(card_at(card, "success.rejected"));
   if (!is_simulated(card) && !x->candidate.state.is_saturated)
     return (struct yield){x->requests_per_s, x->requests_per_s * x->input.output_tokens, 1};
-  if (!is_simulated(card))
-    return (struct yield){json_number_value(card_at(card, "throughput.requests_per_s")),
-                          json_number_value(card_at(card, "throughput.output_tokens_per_s")), 1};
-  return (struct yield){json_number_value(card_at(card, "throughput.requests_per_s")) / (1 - lost),
-                        json_number_value(card_at(card, "throughput.output_tokens_per_s")),
-                        json_number_value(card_at(card, "success.rate"))};
+  const double share = x->input.load_share_ratio;
+  return (struct yield){json_number_value(card_at(card, "throughput.requests_per_s")) * share / (1 - lost),
+                        json_number_value(card_at(card, "throughput.output_tokens_per_s")) * share,
+                        is_simulated(card) ? json_number_value(card_at(card, "success.rate")) : 1};
 }
 
 static json_t *write_cost(const struct explanation *x, const json_t *card)

@@ -202,17 +202,21 @@ static json_t *success(struct writer *w, const struct scorecard_success *from)
 /* Without a configuration there is nothing to bill: all but the price itself is null. */
 static json_t *cost(struct writer *w, const struct scorecard *card)
 {
-  static const char *const items[] = {"busy_usd", "idle_usd", "headroom_usd", "failed_usd", "startup_usd", NULL};
   const struct scorecard_cost *from = &card->cost;
   const double none = card->has_latency ? 0.0 : (double)NAN; /* NaN added to a figure makes it null */
-  json_t *to = json_object(), *by_bound = json_object();
+  json_t *to = json_object(), *by_bound = json_object(), *items = json_object();
   put_number(w, to, "usd_per_gpu_hour", from->price_basis != NULL ? from->usd_per_gpu_hour : (double)NAN);
   put_text(w, to, "price_basis", from->price_basis);
   put_number(w, to, "per_attempted_request_usd", from->per_attempted_request_usd + none);
   put_number(w, to, "per_successful_request_usd", from->per_successful_request_usd + none);
   put_number(w, to, "per_million_output_tokens_usd", from->per_million_output_tokens_usd + none);
   put_number(w, to, "monthly_usd", from->monthly_usd + none);
-  put(w, to, "items", nulls(w, items));
+  put_number(w, items, "busy_usd", from->items.busy_usd);
+  put_number(w, items, "idle_usd", from->items.idle_usd);
+  put_number(w, items, "headroom_usd", from->items.headroom_usd);
+  put_number(w, items, "failed_usd", from->items.failed_usd);
+  put_number(w, items, "startup_usd", from->items.startup_usd);
+  put(w, to, "items", items);
   put_number(w, by_bound, "compute", from->by_bound_compute + none);
   put_number(w, by_bound, "weights", from->by_bound_weights + none);
   put_number(w, by_bound, "kv_cache", from->by_bound_kv_cache + none);
@@ -297,9 +301,8 @@ static json_t *assumptions(struct writer *w, const struct scorecard *card, const
   append_calibration(w, array, identity->calibration);
   if (identity->hardware_note != NULL)
     append(w, array, json_string(identity->hardware_note));
-  append(w, array, json_string("not computed in this version (null): cost.items, energy, startup, stress"));
   if (!card->is_simulated)
-    append(w, array, json_string("not computed without a simulation (null): latency p90 and p99, success"));
+    append(w, array, json_string("not computed without a simulation (null): latency p90 and p99, success, stress"));
   return array;
 }
 
@@ -380,18 +383,56 @@ static json_t *provenance(struct writer *w, const struct scorecard *card, const 
   return to;
 }
 
+static json_t *energy(struct writer *w, const struct scorecard_energy *from)
+{
+  json_t *to = json_object();
+  put_number(w, to, "watts_per_gpu", from->watts_per_gpu);
+  put_number(w, to, "joules_per_request", from->joules_per_request);
+  put_number(w, to, "kwh_per_million_output_tokens", from->kwh_per_million_output_tokens);
+  return to;
+}
+
+static json_t *startup(struct writer *w, const struct scorecard_startup *from)
+{
+  json_t *to = json_object();
+  put_number(w, to, "weights_load_s", from->weights_load_s);
+  put_number(w, to, "ready_s", from->ready_s);
+  return to;
+}
+
+/* One case with the names that the scorecard has for the same figures. */
+static json_t *stressed(struct writer *w, const struct scorecard_stress *from)
+{
+  json_t *to = json_object(), *latency = json_object(), *limits = json_object();
+  put_text(w, to, "verdict", verdict_name(from->verdict));
+  put(w, latency, "ttft_ms", one_figure(w, "p99", from->ttft_p99_s / MS));
+  put(w, latency, "itl_ms", one_figure(w, "p99", from->itl_p99_s / MS));
+  put(w, to, "latency", latency);
+  put(w, to, "success", one_figure(w, "rate", from->success_ratio));
+  put(w, to, "cost", one_figure(w, "per_successful_request_usd", from->per_successful_request_usd));
+  put_text(w, limits, "first_limit", limit_name(from->first_limit));
+  put(w, to, "limits", limits);
+  put_number(w, to, "concurrency_limit", count_or_nan(from->concurrency_limit));
+  put_null(w, to, "way_out");
+  return to;
+}
+
+static json_t *stress(struct writer *w, const struct scorecard *card)
+{
+  json_t *to = json_object();
+  for (int i = 0; i < STRESS_CASES; i++)
+    put(w, to, stress_case_name((enum stress_case)i),
+        card->stress[i].is_computed ? stressed(w, &card->stress[i]) : json_null());
+  return to;
+}
+
 /* Groups from success to alternatives that wait for the simulation, in the contract's order around what exists. */
 static void put_rest(struct writer *w, json_t *to, const struct scorecard *card,
                      const struct scorecard_identity *identity)
 {
-  static const char *const energy[] = {"watts_per_gpu", "joules_per_request", "kwh_per_million_output_tokens", NULL};
-  static const char *const startup[] = {"weights_load_s", "ready_s", NULL};
-  static const char *const stress[] = {
-      "input_doubled",     "output_doubled", "bursts_doubled",    "power_cap_minus_20_percent",
-      "one_gpu_throttled", "replica_lost",   "kernels_fall_back", NULL};
-  put(w, to, "energy", nulls(w, energy));
-  put(w, to, "startup", nulls(w, startup));
-  put(w, to, "stress", nulls(w, stress));
+  put(w, to, "energy", energy(w, &card->energy));
+  put(w, to, "startup", startup(w, &card->startup));
+  put(w, to, "stress", stress(w, card));
   put(w, to, "targets", targets(w, card, identity->quality));
   put(w, to, "findings", findings(w, card));
   put(w, to, "advice", scorecard_advice(card, identity->sketch));

@@ -389,22 +389,9 @@ static void check_together(const struct workload *workload, const char *pointer,
 
 /* ---- Notes, digest ---------------------------------------------------------------------------------------------------- */
 
-/* Accepted members that change no figure yet; each becomes a sentence of the scorecard's assumptions. */
-static void note_unused(struct sketch *sketch, const json_t *body, bool is_stack_unknown)
+/* Accepted members that change no figure; each becomes a sentence of the scorecard's assumptions. */
+static void note_unused(struct sketch *sketch, bool is_stack_unknown)
 {
-  static const char *const unused[][2] = {
-      {"traffic", "client"}, {"traffic", "sheddable_share"}, {"traffic", "hourly_shape"},
-      {"success", NULL},     {"operations", NULL},
-  };
-  for (size_t i = 0; i < COUNT_OF(unused); i++) {
-    const char *block = unused[i][0], *member = unused[i][1];
-    const json_t *value = json_object_get(body, block);
-    if (value != NULL && member != NULL)
-      value = json_object_get(value, member);
-    if (value != NULL)
-      (void)json_array_append_new(sketch->notes, json_sprintf("%s%s%s is not used yet: it changes no figure", block,
-                                                              member != NULL ? "." : "", member != NULL ? member : ""));
-  }
   if (is_stack_unknown)
     (void)json_array_append_new(
         sketch->notes,
@@ -476,7 +463,7 @@ void sketch_read(struct sketch *out, const struct catalogue_snapshot *snapshot, 
   find_calibrations(out, snapshot);
   out->quality = json_deep_copy(json_object_get(json_object_get(body, "targets"), "quality"));
   out->traffic = json_deep_copy(json_object_get(body, "traffic"));
-  note_unused(out, body, out->stack_name[0] != '\0' && snapshot->is_seed_alone);
+  note_unused(out, out->stack_name[0] != '\0' && snapshot->is_seed_alone);
   seal(out, body);
 }
 

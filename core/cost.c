@@ -140,3 +140,19 @@ void cost_fleet(struct scorecard_cost *out, const struct price *price, unsigned 
   out->per_million_output_tokens_usd = usd_per_s / output_tok_s * 1e6;
   out->monthly_usd = price->usd_per_gpu_hour * gpus_billed * HOURS_PER_MONTH;
 }
+
+void cost_divide(struct scorecard_cost *out, const struct cost_use *use)
+{
+  const double total = out->per_successful_request_usd;
+  const double busy = fmin(1, use->busy_ratio) * use->serving_ratio;
+  const double failed = busy * use->failed_work_ratio;
+  const double startup = fmin(1 - busy, use->startup_ratio * use->serving_ratio);
+  const double wanted =
+      use->headroom_ratio > 0 && use->headroom_ratio < 1 ? busy / (1 - use->headroom_ratio) - busy : 0;
+  const double headroom = fmin(1 - busy - startup, wanted);
+  out->items = (struct scorecard_cost_items){.busy_usd = total * (busy - failed),
+                                             .failed_usd = total * failed,
+                                             .startup_usd = total * startup,
+                                             .headroom_usd = total * headroom,
+                                             .idle_usd = total * fmax(0, 1 - busy - startup - headroom)};
+}

@@ -26,4 +26,13 @@ unsigned cost_billed_gpus(const struct price *price, unsigned gpus);
 void cost_fleet(struct scorecard_cost *out, const struct price *price, unsigned gpus_billed, double requests_per_s,
                 double output_tok_s, double success_ratio);
 
+/* What a fleet's capacity goes into, as shares of that of the GPUs that serve. */
+struct cost_use {
+  double serving_ratio; /* of the paid GPUs, those that carry a replica */
+  double busy_ratio, failed_work_ratio, startup_ratio, headroom_ratio;
+};
+
+/* Divides per_successful_request_usd, which must be filled. */
+void cost_divide(struct scorecard_cost *out, const struct cost_use *use);
+
 #endif

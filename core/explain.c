@@ -261,7 +261,7 @@ static enum err explain_cost(struct explanation *out, struct arena *arena, struc
   const struct candidate *best = &out->candidate;
   const double each = best->state.is_saturated ? best->capacity_requests_per_s : best->state.requests_per_s;
   const double all_succeed = 1;
-  out->requests_per_s = each * best->replicas;
+  out->requests_per_s = each * best->replicas * out->input.load_share_ratio; /* the day's mean */
   cost_fleet(&out->cost, &best->price, best->gpus_billed, out->requests_per_s,
              out->requests_per_s * out->input.output_tokens, all_succeed);
   return cost_basis(&out->cost.price_basis, &best->price, arena, e);

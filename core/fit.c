@@ -4,12 +4,16 @@
 #include "core/alternatives.h"
 #include "core/contradiction.h"
 #include "core/finding.h"
+#include "core/energy.h"
 #include "core/fit_int.h"
 #include "core/judge.h"
 #include "core/launch.h"
 #include "core/preset.h"
 #include "core/scorecard.h"
 #include "core/served.h"
+#include "core/startup.h"
+#include "core/stress.h"
+#include "core/traffic.h"
 #include "core/variants.h"
 
 #include <math.h>
@@ -51,18 +55,6 @@ const char *limit_name(enum limit limit)
   static const char *const names[] = {NULL,           "kv_cache",        "compute", "memory_bandwidth",
                                       "interconnect", "launch_overhead", "queue",   "batch_limit"};
   return names[limit];
-}
-
-static enum err unsupported(struct error *e, const char *pointer, const char *what)
-{
-  return error_set(e, ERR_INVALID, pointer, "%s can not be computed by this version", what);
-}
-
-static enum err check_workload(const struct workload *workload, struct error *e)
-{
-  if (workload->traffic.load == LOAD_TRACE)
-    return unsupported(e, "/traffic/trace", "replay of a trace");
-  return ERR_OK;
 }
 
 /* A longer conversation than the model knows positions for is the sketch's mistake, not a slow configuration. */
@@ -164,9 +156,6 @@ static void note_traffic(struct notes *notes, const struct workload *workload)
     notes_add(notes, "arrival not given: poisson");
   if (!targets_have_latency(&workload->targets))
     notes_add(notes, "no latency targets: preset interactive limits (TTFT p99 2 s, ITL p99 100 ms) steer the choice");
-  if (workload->serving.concurrency_limit != 0)
-    notes_add(notes, "concurrency_limit %u does not change the figures of this version",
-              workload->serving.concurrency_limit);
 }
 
 /* Where the figures come from. */
@@ -183,6 +172,11 @@ static void note_source(struct notes *notes, const struct scorecard *card, const
   }
   if (traffic->load == LOAD_OPEN && traffic->arrival == ARRIVAL_SPIKY)
     notes_add(notes, "spiky arrivals are computed at their mean rate as poisson: bursts need the simulation");
+  if (input->workload->serving.concurrency_limit != 0)
+    notes_add(notes, "concurrency_limit %u needs the simulation: it changes no figure here",
+              input->workload->serving.concurrency_limit);
+  if (traffic->client_timeout_ms > 0 || traffic->sheddable_share_ratio > 0 || input->workload->success.are_given)
+    notes_add(notes, "client, sheddable_share and success need the simulation: they change no figure here");
   notes_add(notes,
             "closed form of steady load: p50 figures are steady-state means, all requests are taken as successful");
 }
@@ -213,7 +207,10 @@ enum err fit_resolve(struct search_input *input, const struct fit_request *reque
   input->hardware = request->hardware;
   if ((err = take_calibration(input, request->calibration, arena, e)) != ERR_OK)
     return err;
-  if ((err = check_workload(workload, e)) != ERR_OK || (err = check_context(workload, request->model, e)) != ERR_OK)
+  if ((err = traffic_resolve(input, request, notes, arena, e)) != ERR_OK)
+    return err;
+  workload = input->workload;
+  if ((err = check_context(workload, request->model, e)) != ERR_OK)
     return err;
   if ((err = preset_resolve(&input->preset, &workload->serving, request->hardware, e)) != ERR_OK)
     return err;
@@ -257,7 +254,10 @@ static enum err complete(struct scorecard *out, const struct fit_request *reques
 {
   struct finding_case findings = {out, request, input, result, arena, false};
   enum err err = ERR_OK;
-  if (out->no_fit_reason != NO_FIT_TARGETS_CONTRADICT)
+  const struct judge_options options = {JUDGE_REQUESTS_COMPARE, request->stop, request->stop_cls};
+  if (out->is_simulated)
+    err = stress_fill(out, input, &result->best, &options, arena, e);
+  if (err == ERR_OK && out->no_fit_reason != NO_FIT_TARGETS_CONTRADICT)
     err = variants_fill(out, request, arena, e);
   if (err != ERR_OK)
     return err;
@@ -285,6 +285,27 @@ static enum err judge(struct judged *judged, bool *is_judged, struct search_resu
   return judge_knee(&result->best.knee_requests_per_s, &result->best.margin_to_knee_ratio, &c, judged, arena, e);
 }
 
+/* What follows from how busy the fleet is: the bill's items, energy, starts. The bill goes by capacity, as an engine that
+   always has something to do is not full; boards draw by time. The closed form takes all requests as successful. */
+static void fill_use(struct scorecard *out, struct notes *notes, const struct judged *judged,
+                     const struct candidate *best, const struct search_input *input)
+{
+  const double share = input->load_share_ratio;
+  const double sent_per_s = out->is_simulated ? judged->sent_per_s : out->throughput.requests_per_s;
+  const double busy = (out->is_simulated ? judged->busy_ratio : 1 - best->state.idle_ratio) * share;
+  const struct cost_use use = {.serving_ratio = (double)best->gpus / best->gpus_billed,
+                               .busy_ratio = fmin(1, sent_per_s / out->limits.saturation_requests_per_s) * share,
+                               .failed_work_ratio = out->is_simulated ? judged->failed_work_ratio : 0,
+                               .startup_ratio = startup_lost_ratio(best, input),
+                               .headroom_ratio = input->workload->targets.headroom_ratio};
+  cost_divide(&out->cost, &use);
+  out->energy = energy_of(best, busy, out->throughput.requests_per_s * share, out->throughput.output_tok_s * share);
+  out->startup = startup_of(best, input->hardware);
+  startup_note(notes, best, input);
+  if (!isnan(out->energy.watts_per_gpu))
+    notes_add(notes, "energy: boards alone; idle ones draw 15 %% of their limit (assumed)");
+}
+
 enum err fit_evaluate(struct scorecard *out, const struct fit_request *request, struct arena *arena, struct error *e)
 {
   struct notes notes, fallbacks;
@@ -309,8 +330,10 @@ enum err fit_evaluate(struct scorecard *out, const struct fit_request *request, 
     return err;
   if (is_judged)
     judge_report(out, &judged, &result.best, &input);
-  if (result.has_candidate)
+  if (result.has_candidate) {
     launch_notes(&notes, &result.best, &input);
+    fill_use(out, &notes, &judged, &result.best, &input);
+  }
   note_source(&notes, out, &judged, &input);
   note_chunking(&notes, &input);
   note_undecided(&notes, out);

@@ -101,12 +101,31 @@ struct scorecard_success {
   double rejected_ratio; /* longer than the context or than the whole KV pool */
 };
 
+/* Parts of the cost of a successful request: what the fleet's capacity goes into. Sum: per_successful_request_usd. */
+struct scorecard_cost_items {
+  double busy_usd; /* work for requests that succeed */
+  double idle_usd;
+  double headroom_usd; /* what the asked headroom keeps free */
+  double failed_usd;   /* work for the others, and work done twice */
+  double startup_usd;  /* restarts and deploys */
+};
+
 struct scorecard_cost {
   double usd_per_gpu_hour; /* NaN = no price known */
   const char *price_basis; /* NULL = no price known */
   double per_attempted_request_usd, per_successful_request_usd, per_million_output_tokens_usd, monthly_usd;
   double by_bound_compute, by_bound_weights, by_bound_kv_cache, by_bound_interconnect, by_bound_launch,
       by_bound_idle; /* shares, sum 1 */
+  struct scorecard_cost_items items;
+};
+
+struct scorecard_energy { /* NaN where the profile states no board limit */
+  double watts_per_gpu;   /* mean */
+  double joules_per_request, kwh_per_million_output_tokens;
+};
+
+struct scorecard_startup { /* of one replica */
+  double weights_load_s, ready_s;
 };
 
 struct scorecard_target {
@@ -185,6 +204,28 @@ struct scorecard_alternatives { /* NaN = no managed_api in the sketch, or no pri
   int self_host_is_justified;       /* 1 yes, 0 no, -1 not known */
 };
 
+/* One change for the worse to the configuration as it is; depth full. */
+enum stress_case {
+  STRESS_INPUT_DOUBLED,
+  STRESS_OUTPUT_DOUBLED,
+  STRESS_BURSTS_DOUBLED,
+  STRESS_POWER_CAP, /* a fifth lower */
+  STRESS_ONE_GPU_THROTTLED,
+  STRESS_REPLICA_LOST,
+  STRESS_KERNELS_FALL_BACK, /* math in 16 bit */
+  STRESS_CASES
+};
+const char *stress_case_name(enum stress_case which); /* "input_doubled", … */
+
+struct scorecard_stress {
+  bool is_computed;
+  enum verdict verdict;
+  double ttft_p99_s, itl_p99_s; /* NaN: the queue grows, or nothing is left to serve with */
+  double success_ratio, per_successful_request_usd;
+  enum limit first_limit;
+  unsigned concurrency_limit; /* requests at once that keep the latency limits; 0 = none, or no limits are given */
+};
+
 struct scorecard {
   enum verdict verdict;
   enum no_fit_reason no_fit_reason;
@@ -200,6 +241,8 @@ struct scorecard {
   struct scorecard_success success;
   bool is_simulated; /* percentiles, success and what follows from them come from a simulation */
   struct scorecard_cost cost;
+  struct scorecard_energy energy;
+  struct scorecard_startup startup;
   struct scorecard_target targets[SCORECARD_TARGETS_MAX];
   size_t target_count;
   struct scorecard_finding findings[SCORECARD_FINDINGS_MAX];
@@ -211,12 +254,15 @@ struct scorecard {
   struct scorecard_rung ladder[SCORECARD_RUNGS_MAX]; /* depth full, accuracy not locked */
   size_t ladder_count;
   struct scorecard_sensitivity sensitivity; /* depth full */
-  const struct scorecard_change *advice;    /* depth full; in the arena */
+  struct scorecard_stress stress[STRESS_CASES];
+  const struct scorecard_change *advice; /* depth full; in the arena */
   size_t advice_count;
   const struct scorecard_change *ways_out; /* likewise, when nothing fits: each alone makes it fit, cheapest first */
   size_t way_out_count;
   struct scorecard_alternatives alternatives; /* depth full */
 };
+
+struct arrival;
 
 struct fit_request {
   const struct workload *workload;
@@ -228,6 +274,11 @@ struct fit_request {
   const struct calibration
       *calibration;                /* fitted to measurements of this model here (core/calibration.h); NULL = none */
   const struct model *draft_model; /* that the workload's speculative_draft_model names; NULL where it names none */
+  const struct arrival *trace;     /* LOAD_TRACE: the requests to replay, in order of time; borrowed */
+  size_t trace_count;
+  const uint32_t *trace_hashes; /* of their prompts' blocks; NULL = none */
+  size_t trace_hash_count;
+  unsigned trace_hash_block_tokens; /* of a prompt, that one hash stands for */
 };
 
 /* Best configuration on this profile, or why there is none ("infeasible" is a verdict, not an error).

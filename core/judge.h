@@ -17,7 +17,9 @@ struct judge_case {
   double load_scale;
   size_t requests;                           /* at least; more where so few would not reach a steady state */
   unsigned lost_replicas, concurrency_limit; /* 0 = none, and as the sketch has it */
-  const struct engine *slow_engine;          /* of one replica, where it differs; NULL = all alike */
+  double doubled_burst_s;           /* arrivals come in bursts of so long at twice their rate; 0 = as they come */
+  bool is_full_queue;               /* all requests at once, of the sketch's lengths: what a full replica finishes */
+  const struct engine *slow_engine; /* of one replica, where it differs; NULL = all alike */
   bool (*stop)(void *cls);
   void *stop_cls;
 };
@@ -73,6 +75,9 @@ void judge_report(struct scorecard *card, const struct judged *judged, const str
 /* What targets are judged by; costs are the candidate's. */
 void judge_figures(struct target_figures *out, const struct judged *judged, const struct candidate *candidate,
                    const struct search_input *input);
+
+/* Overload has an end: clients give up, or what may be shed is enough. */
+bool judge_is_bounded(const struct search_input *input, const struct candidate *candidate);
 
 /* Limits that one request keeps to be a success; NaN = none. The sketch's own, or the highest percentile given of each
    target. */

@@ -1,6 +1,7 @@
 /* From the outcomes of a run to what its users saw: which requests count, percentiles, success, work in vain, the pool. */
 #include "core/judge_int.h"
 
+#include "core/startup.h"
 #include "core/units.h"
 
 #include <math.h>
@@ -20,7 +21,7 @@ static struct window window_of(const struct judge_simulation *sim, const struct 
   const double first_s = sim->outcomes[0].send_s, last_s = sim->outcomes[sim->run.count - 1].send_s;
   const double span_s = last_s - first_s;
   const double stay_s = totals->completed > 0 ? totals->running_sequence_s / (double)totals->completed : 0;
-  if (c->input->workload->traffic.load == LOAD_TRACE)
+  if (c->input->replay.rows != NULL)
     return (struct window){first_s, last_s};
   return (struct window){first_s + fmin(most_start * span_s, fmax(0.02 * span_s, 3 * stay_s)),
                          last_s - fmin(most_end * span_s, stay_s)};
@@ -173,13 +174,13 @@ static void fill_load(struct judged *out, const struct judge_case *c, const stru
   const struct workload_traffic *traffic = &c->input->workload->traffic;
   const double fleet = (double)c->candidate->replicas / (c->lost_replicas + sim->run.replicas);
   const double mean_e2e_s = out->latency.e2e_s.mean, answered = sums->completed / sums->sent;
-  switch (traffic->load) {
-  case LOAD_CLOSED: out->completed_per_s = fleet * sim->run.users / mean_e2e_s; break;
-  case LOAD_TRACE: out->completed_per_s = sums->completed / fmax(1e-9, window->last_s - window->first_s); break;
-  case LOAD_OPEN:
-  case LOAD_ABSENT: out->completed_per_s = traffic->requests_per_s * c->load_scale * answered; break;
-  }
-  out->sent_per_s = out->completed_per_s / answered;
+  if (c->input->replay.rows != NULL)
+    out->completed_per_s = sums->completed / fmax(1, window->last_s - window->first_s);
+  else if (traffic->load == LOAD_CLOSED)
+    out->completed_per_s = fleet * sim->run.users / mean_e2e_s;
+  else
+    out->completed_per_s = traffic->requests_per_s * c->load_scale * answered;
+  out->sent_per_s = answered > 0 ? out->completed_per_s / answered : traffic->requests_per_s * c->load_scale;
   out->in_system = out->completed_per_s * mean_e2e_s;
   out->decode_batch =
       fmin(sim->run.settings.max_batch, out->completed_per_s / (fleet * sim->run.replicas) * sums->decoding_s /
@@ -200,7 +201,8 @@ void judge_measure(struct judged *out, const struct judge_case *c, const struct 
     serving_latencies_add(&sim->histograms->latencies, &sim->outcomes[i], 1);
   }
   fill_latency(&out->latency, sim->histograms);
-  out->success = (struct scorecard_success){.rate_ratio = sums.succeeded / sums.sent,
+  out->success = (struct scorecard_success){.rate_ratio = sums.succeeded / sums.sent *
+                                                          startup_available_ratio(c->candidate, c->input),
                                             .preempted_ratio = sums.preempted / sums.sent,
                                             .shed_ratio = sums.shed / sums.sent,
                                             .timed_out_ratio = sums.timed_out / sums.sent,

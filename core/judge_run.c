@@ -34,10 +34,19 @@ static double requests_each(const struct judge_case *c)
   return turnovers * c->candidate->state.in_system;
 }
 
+/* Long traces are compared by their busiest stretch, and replayed whole in the end. */
+static size_t replayed(const struct judge_case *c)
+{
+  const size_t count = c->input->replay.count;
+  return c->requests >= JUDGE_REQUESTS_FINAL || count < JUDGE_REQUESTS_FINAL ? count : JUDGE_REQUESTS_FINAL;
+}
+
 static struct size size_of(const struct judge_case *c)
 {
   const double most_requests = 2.5 * JUDGE_REQUESTS_FINAL;
   const uint32_t whole = c->candidate->replicas - c->lost_replicas;
+  if (c->input->replay.rows != NULL)
+    return (struct size){whole, replayed(c)};
   const double each = fmax(1, requests_each(c));
   const double replicas = fmin(whole, fmax(1, floor((double)c->requests / each)));
   return (struct size){(uint32_t)replicas,
@@ -68,16 +77,61 @@ static void spread_users(struct arrival *rows, size_t count, double users, uint6
     rows[i].output_tokens = (uint32_t)fmax(1, ceil(rng_uniform(&rng) * rows[i].output_tokens));
 }
 
+static uint32_t scaled_tokens(uint32_t tokens, double ratio)
+{
+  return (uint32_t)fmin(1e9, fmax(1, round(tokens * ratio)));
+}
+
+/* The stretch of `count` requests that takes the least time. */
+static size_t busiest(const struct replay *replay, size_t count)
+{
+  size_t first = 0;
+  for (size_t i = 0; i + count <= replay->count; i++)
+    if (replay->rows[i + count - 1].send_s - replay->rows[i].send_s <
+        replay->rows[first + count - 1].send_s - replay->rows[first].send_s)
+      first = i;
+  return first;
+}
+
+static void replay(struct judge_simulation *sim, const struct judge_case *c)
+{
+  const struct replay *trace = &c->input->replay;
+  const struct arrival *from = trace->rows + busiest(trace, sim->run.count);
+  for (size_t i = 0; i < sim->run.count; i++) {
+    sim->rows[i] = from[i];
+    sim->rows[i].send_s = (from[i].send_s - from[0].send_s) / (trace->rate_scale * c->load_scale);
+    sim->rows[i].input_tokens = scaled_tokens(from[i].input_tokens, trace->input_ratio);
+    sim->rows[i].output_tokens = scaled_tokens(from[i].output_tokens, trace->output_ratio);
+  }
+}
+
+/* Times of every stretch of twice so long squeezed into its first half: bursts of twice the rate at the same mean. */
+static void double_bursts(struct arrival *rows, size_t count, double burst_s)
+{
+  for (size_t i = 0; i < count; i++) {
+    const double start_s = floor(rows[i].send_s / (2 * burst_s)) * 2 * burst_s;
+    rows[i].send_s = start_s + (rows[i].send_s - start_s) / 2;
+  }
+}
+
 static enum err draw(struct judge_simulation *sim, const struct judge_case *c, const struct workload_traffic *traffic,
                      struct error *e)
 {
   const uint64_t seed = (uint64_t)c->input->workload->seed;
   struct arrivals plan;
   enum err err;
+  if (c->input->replay.rows != NULL && !c->is_full_queue) {
+    replay(sim, c);
+    if (c->doubled_burst_s > 0)
+      double_bursts(sim->rows, sim->run.count, c->doubled_burst_s);
+    return ERR_OK;
+  }
   arrivals_of_traffic(&plan, traffic, NULL, 0);
   err = arrivals_draw(sim->rows, sim->run.count, &plan, seed, e);
   if (err == ERR_OK)
     spread_users(sim->rows, sim->run.count, sim->run.users, seed);
+  if (err == ERR_OK && c->doubled_burst_s > 0)
+    double_bursts(sim->rows, sim->run.count, c->doubled_burst_s);
   return err;
 }
 
@@ -167,6 +221,12 @@ static enum err simulate(struct judge_simulation *sim, const struct judge_case *
                                 .itl = &sim->histograms->itl,
                                 .stop = c->stop,
                                 .stop_cls = c->stop_cls};
+  if (c->input->replay.hashes != NULL && c->candidate->engine.preset.has_prefix_caching && !c->is_full_queue) {
+    sim->run.settings.hash_block_tokens = c->input->replay.hash_block_tokens;
+    sim->run.settings.shared_prefix_tokens = 0;
+    sim->run.hashes = c->input->replay.hashes;
+    sim->run.hash_count = c->input->replay.hash_count;
+  }
   set_clients(&sim->run, c, size);
   if (c->slow_engine != NULL) {
     cost_of(&sim->slow_cost, c, c->slow_engine);
@@ -230,6 +290,7 @@ enum err judge_capacity(double *requests_per_s, const struct judge_case *c, stru
   workload.serving.concurrency_limit = 0;
   patient.workload = &workload;
   all.input = &patient;
+  all.is_full_queue = true;
   memset(&sim, 0, sizeof sim);
   err = simulate(&sim, &all, &size, &workload.traffic, arena, e);
   *requests_per_s = err == ERR_OK ? pace(sim.outcomes, size.requests) : 0;

@@ -37,6 +37,15 @@ static double offered_per_s(const struct search_input *input)
   return input->workload->traffic.load == LOAD_CLOSED ? 0 : input->workload->traffic.requests_per_s;
 }
 
+bool judge_is_bounded(const struct search_input *input, const struct candidate *candidate)
+{
+  const struct workload *workload = input->workload;
+  const double shed = workload->serving.concurrency_limit != 0 ? workload->traffic.sheddable_share_ratio : 0;
+  const double kept = 1 - (isnan(shed) ? 0 : shed);
+  return workload->traffic.client_timeout_ms > 0 ||
+         offered_per_s(input) * kept < candidate->capacity_requests_per_s * candidate->replicas;
+}
+
 /* Headroom is there when the targets hold at that much more load. */
 static enum err add_headroom(struct trial *trial, const struct judge *judge, const struct workload_targets *steering,
                              struct error *e)
@@ -83,9 +92,10 @@ static enum err try_replicas(struct trial *trial, const struct judge *judge, uns
   const struct workload_targets *steering = search_steering(judge->input, &preset);
   struct candidate *candidate = &trial->candidate;
   struct judge_case c;
+  double overload_excess;
   enum err err;
   search_set_replicas(candidate, judge->input, replicas);
-  trial->is_run = offered_per_s(judge->input) < candidate->capacity_requests_per_s * replicas;
+  trial->is_run = judge_is_bounded(judge->input, candidate);
   if (!trial->is_run) {
     candidate->state.is_saturated = true;
     candidate->worst_excess = trial->steering_excess =
@@ -96,10 +106,16 @@ static enum err try_replicas(struct trial *trial, const struct judge *judge, uns
   if ((err = judge_run(&trial->judged, &c, judge->arena, e)) != ERR_OK)
     return err;
   candidate->state.is_saturated = false;
+  overload_excess = offered_per_s(judge->input) / (candidate->capacity_requests_per_s * replicas) - 1;
   trial->steering_excess = targets_simulated_excess(steering, &trial->judged.latency, trial->judged.success.rate_ratio);
-  if ((err = add_headroom(trial, judge, steering, e)) == ERR_OK)
-    judge_targets(trial, judge->input);
-  return err;
+  if (isnan(judge->input->workload->targets.success_rate_ratio)) /* else overload is judged by what succeeds */
+    trial->steering_excess = fmax(trial->steering_excess, overload_excess);
+  if ((err = add_headroom(trial, judge, steering, e)) != ERR_OK)
+    return err;
+  judge_targets(trial, judge->input);
+  if (isnan(judge->input->workload->targets.success_rate_ratio) && overload_excess >= 0)
+    candidate->worst_excess = fmax(candidate->worst_excess, fmax(1e-9, overload_excess));
+  return ERR_OK;
 }
 
 /* More replicas than this can not be had: by the quota, or because each user of a closed loop has one. */

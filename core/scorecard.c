@@ -14,8 +14,19 @@ static const struct percentiles no_percentiles = {(double)NAN, (double)NAN, (dou
 static void clear_cost(struct scorecard_cost *cost)
 {
   const double nothing = (double)NAN;
-  *cost = (struct scorecard_cost){nothing, NULL,    nothing, nothing, nothing, nothing,
-                                  nothing, nothing, nothing, nothing, nothing, nothing};
+  *cost = (struct scorecard_cost){nothing,
+                                  NULL,
+                                  nothing,
+                                  nothing,
+                                  nothing,
+                                  nothing,
+                                  nothing,
+                                  nothing,
+                                  nothing,
+                                  nothing,
+                                  nothing,
+                                  nothing,
+                                  {nothing, nothing, nothing, nothing, nothing}};
 }
 
 void scorecard_clear(struct scorecard *card)
@@ -30,6 +41,11 @@ void scorecard_clear(struct scorecard *card)
   card->limits = (struct scorecard_limits){nothing, nothing, nothing, LIMIT_NONE};
   card->success = (struct scorecard_success){nothing, nothing, nothing, nothing, nothing};
   clear_cost(&card->cost);
+  for (int i = 0; i < STRESS_CASES; i++)
+    card->stress[i] = (struct scorecard_stress){
+        .ttft_p99_s = nothing, .itl_p99_s = nothing, .success_ratio = nothing, .per_successful_request_usd = nothing};
+  card->energy = (struct scorecard_energy){nothing, nothing, nothing};
+  card->startup = (struct scorecard_startup){nothing, nothing};
   card->uncertainty = (struct scorecard_uncertainty){{nothing, nothing}, {nothing, nothing}, {nothing, nothing}, NULL};
   card->sensitivity = (struct scorecard_sensitivity){nothing, nothing, nothing, nothing};
   card->alternatives = (struct scorecard_alternatives){nothing, nothing, -1};
@@ -161,7 +177,7 @@ static void fill_throughput(struct scorecard_throughput *throughput, const struc
 
 /* What stops the replica at saturation: the batch limit where a larger batch would still raise throughput by over 5 %,
    else what the steps there wait for. */
-static enum limit first_limit(const struct candidate *best, const struct search_input *input)
+enum limit scorecard_first_limit(const struct candidate *best, const struct search_input *input)
 {
   const double worth = 1.05;
   const struct steady_load load = {.prompt_tokens = input->prompt_tokens,
@@ -192,7 +208,7 @@ static void fill_limits(struct scorecard_limits *limits, const struct candidate 
   limits->knee_requests_per_s = best->knee_requests_per_s;
   limits->margin_to_knee_ratio = best->margin_to_knee_ratio;
   limits->saturation_requests_per_s = best->capacity_requests_per_s * best->replicas;
-  limits->first_limit = first_limit(best, input);
+  limits->first_limit = scorecard_first_limit(best, input);
 }
 
 /* Shares of the bill: the fleet's time by what it waits for, idle time and unused GPUs apart; memory time is divided by
@@ -215,12 +231,12 @@ static void fill_bill(struct scorecard_cost *cost, const struct candidate *best)
   cost->by_bound_idle = 1 - busy;
 }
 
-static void fill_cost(struct scorecard *card, const struct candidate *best)
+static void fill_cost(struct scorecard *card, const struct candidate *best, const struct search_input *input)
 {
   const double all_succeed = 1;
   fill_bill(&card->cost, best);
-  cost_fleet(&card->cost, &best->price, best->gpus_billed, card->throughput.requests_per_s,
-             card->throughput.output_tok_s, all_succeed);
+  cost_fleet(&card->cost, &best->price, best->gpus_billed, card->throughput.requests_per_s * input->load_share_ratio,
+             card->throughput.output_tok_s * input->load_share_ratio, all_succeed);
 }
 
 static void fill_band(double ratio[2], const struct search_input *input, enum band_class class, enum band_metric metric)
@@ -379,7 +395,7 @@ enum err scorecard_fill(struct scorecard *card, const struct search_result *resu
   fill_latency(&card->latency, best, input);
   fill_throughput(&card->throughput, best, input);
   fill_limits(&card->limits, best, input);
-  fill_cost(card, best);
+  fill_cost(card, best, input);
   fill_targets(card, best, input);
   find_price(card);
   find_unused(card, best);

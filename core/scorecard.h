@@ -13,6 +13,9 @@ void scorecard_clear(struct scorecard *card);
 enum err scorecard_fill(struct scorecard *card, const struct search_result *result, const struct search_input *input,
                         struct arena *arena, struct error *e) MUST_CHECK;
 
+/* What stops a replica of the candidate at saturation. */
+enum limit scorecard_first_limit(const struct candidate *best, const struct search_input *input);
+
 void scorecard_add_finding(struct scorecard *card, const char *code, enum severity severity, const char *message,
                            const struct scorecard_evidence *evidence, size_t count);
 

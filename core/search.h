@@ -10,8 +10,19 @@
 #include "core/memory.h"
 #include "core/targets.h"
 
+/* A trace as it is to be replayed. */
+struct replay {
+  const struct arrival *rows; /* NULL = none */
+  size_t count;
+  const uint32_t *hashes;
+  size_t hash_count;
+  unsigned hash_block_tokens;
+  double rate_scale;
+  double input_ratio, output_ratio; /* of its lengths */
+};
+
 struct search_input {
-  const struct workload *workload;
+  const struct workload *workload; /* its traffic has a rate or users, and lengths: core/traffic.h */
   const struct model *model;
   const struct hardware *hardware;
   struct model_precision precision; /* as served */
@@ -23,6 +34,8 @@ struct search_input {
   struct pools pools;
   double prompt_tokens, cached_tokens, output_tokens; /* means; cached: prefix found in the cache */
   double median_output_tokens;
+  double load_share_ratio; /* the day's mean load over the one that figures are for */
+  struct replay replay;
 };
 
 /* One configuration, evaluated. */

@@ -225,7 +225,7 @@ void search_set_replicas(struct candidate *candidate, const struct search_input 
   candidate->busy_ratio = (1 - candidate->state.idle_ratio) * candidate->gpus / candidate->gpus_billed;
   candidate->e2e_median_s = median_e2e_s(input, &candidate->state);
   usd_per_s = candidate->price.usd_per_gpu_hour * candidate->gpus_billed / SECONDS_PER_HOUR;
-  candidate->usd_per_request = usd_per_s / (candidate->state.requests_per_s * replicas);
+  candidate->usd_per_request = usd_per_s / (candidate->state.requests_per_s * replicas * input->load_share_ratio);
   candidate->knee_requests_per_s = (double)NAN;
   candidate->margin_to_knee_ratio = (double)NAN;
   candidate->steering_excess = steering_excess(input, &candidate->state);

@@ -1,5 +1,5 @@
 /* What the two halves of the search share: core/search_fleet.c makes a fleet of one layout, core/search.c chooses. Private to
-   those and core/frontier.c. */
+   those, core/frontier.c and core/stress.c. */
 #ifndef FITD_CORE_SEARCH_INT_H
 #define FITD_CORE_SEARCH_INT_H
 

@@ -158,6 +158,7 @@ static void fill_card(struct scorecard *card)
   memset(card, 0, sizeof *card);
   card->alternatives = (struct scorecard_alternatives){(double)NAN, (double)NAN, -1};
   card->success = (struct scorecard_success){(double)NAN, (double)NAN, (double)NAN, (double)NAN, (double)NAN};
+  card->cost.items.busy_usd = card->energy.watts_per_gpu = card->startup.ready_s = (double)NAN;
   card->has_configuration = card->has_latency = true;
   card->configuration = (struct scorecard_configuration){.tensor_parallel = 4,
                                                          .pipeline_parallel = 1,

@@ -21,6 +21,7 @@ static inline void problem_resolve(struct problem *p, double usd, double unit)
   input->model = &p->model;
   input->hardware = &p->hardware;
   fixture_set_precision(&input->precision, PRECISION_BF16);
+  input->load_share_ratio = 1;
   ck_assert_int_eq(preset_resolve(&input->preset, &p->workload.serving, &p->hardware, NULL), ERR_OK);
   p->hardware.price_count = 0;
   if (!isnan(usd))

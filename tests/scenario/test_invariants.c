@@ -99,6 +99,38 @@ static void assert_simulated(const json_t *card)
   assert_within(card, "memory.headroom", 0, 1);
 }
 
+/* The items are all of the price of a success; energy and starts are what there is a board limit and a model for. */
+static void assert_bill(const json_t *card)
+{
+  static const char *const items[] = {"busy", "idle", "headroom", "failed", "startup"};
+  double sum = 0;
+  HOLDS(card, doc_number(card, "startup.ready_s") > doc_number(card, "startup.weights_load_s"));
+  if (!doc_is_null(card, "energy.watts_per_gpu"))
+    HOLDS(card, doc_number(card, "energy.watts_per_gpu") > 0 && doc_number(card, "energy.joules_per_request") > 0);
+  if (doc_is_null(card, "cost.per_successful_request_usd"))
+    return;
+  for (size_t i = 0; i < sizeof items / sizeof items[0]; i++) {
+    const double usd = doc_number(card, scratch_printf("cost.items.%s_usd", items[i]));
+    HOLDS(card, usd >= 0);
+    sum += usd;
+  }
+  HOLDS(card, fabs(sum / doc_number(card, "cost.per_successful_request_usd") - 1) < 1e-9);
+}
+
+static void assert_stress(const json_t *card)
+{
+  static const char *const cases[] = {"input_doubled", "output_doubled",    "bursts_doubled",
+                                      "replica_lost",  "one_gpu_throttled", "kernels_fall_back"};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const json_t *stressed = doc_at(card, scratch_printf("stress.%s", cases[i]));
+    HOLDS(card, json_is_object(stressed));
+    if (!doc_is_null(stressed, "success.rate"))
+      assert_within(card, scratch_printf("stress.%s.success.rate", cases[i]), 0, 1);
+  }
+  if (doc_integer(card, "configuration.replicas") == 1)
+    ck_assert_str_eq(doc_text(card, "stress.replica_lost.verdict"), "no_fit");
+}
+
 static void assert_times(const json_t *card)
 {
   const double ttft_ms = doc_number(card, "latency.ttft_ms.p50"), e2e_ms = doc_number(card, "latency.e2e_ms.p50");
@@ -141,8 +173,11 @@ static void assert_card(const json_t *card)
   assert_times(card);
   assert_batch(card);
   assert_shares(card);
-  if (!doc_is_null(card, "success.rate"))
+  assert_bill(card);
+  if (!doc_is_null(card, "success.rate")) {
     assert_simulated(card);
+    assert_stress(card);
+  }
 }
 
 /* Every third model with a simulation, each model under some traffic; the others in closed form. */
