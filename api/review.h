@@ -39,6 +39,7 @@ enum err review_compare(struct review *review, struct trial *trial, const json_t
                         const json_t *last_entry, struct error *e) MUST_CHECK;
 /* Everything else about one workload, and what the last review left to be done. review_agenda.c */
 enum err review_agenda(struct review *review, const json_t *entry, const json_t *sketch, struct error *e) MUST_CHECK;
+enum err review_live(struct review *review, const char *workload, struct error *e) MUST_CHECK; /* review_live.c */
 enum err review_carry_over(struct review *review, struct error *e) MUST_CHECK;
 
 /* Takes resolutions and added items of an older state of the same review over into `items`. False when memory is out. */

@@ -1,5 +1,4 @@
-/* The agenda beside what moved: gates, decisions, knobs, and what the last review left to be done. Drift and throttled fleets
-   are items of the same form, added to a workload's part of the agenda where live hardware knows of them. */
+/* The agenda beside what moved: gates, decisions, knobs, measurements, and what the last review left to be done. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,6 +208,8 @@ enum err review_agenda(struct review *review, const json_t *entry, const json_t 
     rc = add_knobs(review, workload, sketch, e);
   if (rc == ERR_OK)
     rc = add_measurement(review, entry, e);
+  if (rc == ERR_OK)
+    rc = review_live(review, workload, e);
   return rc;
 }
 
