@@ -82,6 +82,9 @@ api_handler scorecards_get;
 /* frontiers_api.c */
 api_handler frontiers_post;
 
+/* what_ifs_api.c */
+api_handler what_ifs_post;
+
 /* explain_api.c */
 api_handler scorecards_explain_get;
 

@@ -76,6 +76,8 @@ const struct route api_routes[] = {
      "What the official sketch of every workload costs, and what the bill waits for.", format_keys},
     {"POST", "/v1/frontiers", frontiers_post, SCOPE_EVALUATE, WRITES | ROUTE_IDEMPOTENT_KEY,
      "Every configuration that no other beats in throughput and interactivity; stores nothing.", frontier_keys},
+    {"POST", "/v1/what-ifs", what_ifs_post, SCOPE_EVALUATE, WRITES | ROUTE_IDEMPOTENT_KEY,
+     "A sketch with a few settings varied, by grid or by case; stores nothing.", format_keys},
     {"GET", "/v1/workloads", workloads_list, SCOPE_READ, ROUTE_WORKER, "Workloads with their official sketches.",
      page_keys},
     {"GET", "/v1/workloads/{name}", workloads_get, SCOPE_READ, 0, "One workload.", NULL},

@@ -205,6 +205,7 @@ enum err fit_resolve(struct search_input *input, const struct fit_request *reque
   input->workload = workload;
   input->model = request->model;
   input->hardware = request->hardware;
+  input->is_brief = request->is_brief;
   if ((err = take_calibration(input, request->calibration, arena, e)) != ERR_OK)
     return err;
   if ((err = traffic_resolve(input, request, notes, arena, e)) != ERR_OK)

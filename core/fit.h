@@ -269,6 +269,7 @@ struct fit_request {
   const struct model *model;
   const struct hardware *hardware;
   enum fit_depth depth;
+  bool is_brief; /* for grids: without the smallest number of GPUs, and without the knee where no headroom is asked */
   bool (*stop)(void *cls); /* polled in long loops; may be NULL */
   void *stop_cls;
   const struct calibration

@@ -371,7 +371,8 @@ enum err scorecard_fill(struct scorecard *card, const struct search_result *resu
   card->no_fit_reason = result->reason;
   if (!result->fits && (card->no_fit_detail = arena_printf(arena, "%s", result->detail)) == NULL)
     return error_set(e, ERR_LIMIT, "", "the evaluation needs more memory than allowed");
-  fill_min_gpus(&card->memory, result, input);
+  if (!input->is_brief)
+    fill_min_gpus(&card->memory, result, input);
   if ((err = fill_price(&card->cost, result, input, arena, e)) != ERR_OK)
     return err;
   if (!result->has_candidate) {

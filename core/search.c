@@ -370,12 +370,23 @@ static void search_round(const struct hunt *hunt, const struct layout *layouts, 
     consider(hunt, &options[i]);
 }
 
+/* Nothing to choose from: no need to know what it can come to before it is looked at. */
+static void search_single(const struct hunt *hunt, const struct layout *layout)
+{
+  const struct rank bound = {0, 0, 0, 0, *layout};
+  char why[192];
+  if (parallel_check(why, sizeof why, hunt->input->model, hunt->input->hardware, layout))
+    consider(hunt, &bound);
+  else
+    (void)snprintf(hunt->out->detail, sizeof hunt->out->detail, "%s", why);
+}
+
 static void conclude(struct search_result *out, const struct search_input *input)
 {
   if (!out->has_candidate)
     return;
   out->best = out->finalists[0];
-  if (isnan(out->best.knee_requests_per_s))
+  if (isnan(out->best.knee_requests_per_s) && !input->is_brief)
     search_find_knee(&out->best, input);
   out->fits = search_fits(&out->best);
   out->reason = NO_FIT_NONE;
@@ -399,7 +410,10 @@ enum err search_best(struct search_result *out, const struct search_input *input
       next++;
     if (stop != NULL && stop(stop_cls))
       return error_set(e, ERR_CANCELLED, "", "the evaluation was cancelled");
-    search_round(&hunt, &layouts[i], next - i);
+    if (count == 1 && hunt.wish.held.pipeline_parallel != 0)
+      search_single(&hunt, &layouts[0]);
+    else
+      search_round(&hunt, &layouts[i], next - i);
   }
   conclude(out, input);
   return ERR_OK;

@@ -25,6 +25,7 @@ struct search_input {
   const struct workload *workload; /* its traffic has a rate or users, and lengths: core/traffic.h */
   const struct model *model;
   const struct hardware *hardware;
+  bool is_brief;                    /* the winner's knee is of no interest */
   struct model_precision precision; /* as served */
   struct preset preset;
   const struct step_constants *constants; /* NULL = the shipped ones */
