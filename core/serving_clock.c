@@ -192,6 +192,16 @@ void serving_set_pace(struct serving_sim *sim, double ratio, double now_s)
 
 /* ---- the end of a step ---- */
 
+/* A matter of the client alone: the engine goes on meanwhile. */
+static double late_s(const struct serving_sim *sim, uint32_t request)
+{
+  const uint32_t cached = sim->outcomes[request].cached_tokens;
+  if (!(sim->cost->prompt_late_ratio > 0))
+    return 0;
+  return sim->cost->prompt_late_ratio *
+         serving_prompt_s(sim->cost, sim->arrivals[request].input_tokens - cached, cached);
+}
+
 static void finish(struct serving_sim *sim, uint32_t slot)
 {
   const uint32_t request = sim->slots[slot].request;
@@ -203,7 +213,7 @@ static void finish(struct serving_sim *sim, uint32_t slot)
   sim->ended[sim->ended_count++] = request;
   if (outcome->output_tokens != sim->arrivals[request].output_tokens)
     return;
-  outcome->finish_s = sim->time_s;
+  outcome->finish_s = sim->time_s + late_s(sim, request);
   outcome->status = SERVING_COMPLETED;
   sim->totals->completed++;
 }
@@ -221,7 +231,7 @@ static void complete_prompt(struct serving_sim *sim, uint32_t slot)
   serving_keep_prefix(sim, slot);
   sim->remaining_tokens--;
   if (outcome->output_tokens == 0)
-    outcome->first_s = sim->time_s;
+    outcome->first_s = sim->time_s + late_s(sim, request);
   else if (sim->itl != NULL)
     histogram_add(sim->itl, sim->time_s - outcome->finish_s, 1);
   if (outcome->output_tokens + 1 == serving_answer_tokens(sim, request)) {

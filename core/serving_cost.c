@@ -51,6 +51,7 @@ static void fill_prompt(struct serving_cost *out, const struct engine *engine, d
   const double chunk = step_chunk_shape(engine, tokens, past, 0).prefill_tokens;
   const double whole_s = added_s(engine, chunk, past, context), half_s = added_s(engine, chunk / 2, past, context);
   const double later_s = added_s(engine, chunk, past + tokens, context);
+  const double parts = step_prompt_parts(engine);
   double halves_s;
   struct prompt_time prompt;
   out->prompt_pair_s = fmax(0, later_s - whole_s) / (chunk * tokens);
@@ -58,7 +59,10 @@ static void fill_prompt(struct serving_cost *out, const struct engine *engine, d
   out->prompt_token_s = fmax(0, halves_s) / (chunk / 2);
   out->prompt_fixed_s = whole_s - serving_prompt_s(out, chunk, past) + step_prompt_host_stalled_s(engine, 1);
   step_prompt(&prompt, engine, chunk, past, 1, context);
-  out->prompt_step_s = fmax(0, prompt.alone_s - whole_s);
+  out->prompt_step_s = fmax(0, prompt.alone_s / parts - whole_s);
+  if (parts > 1 && serving_prompt_s(out, chunk, past) > 0)
+    out->prompt_late_ratio =
+        fmax(0, prompt.alone_s - whole_s - out->prompt_step_s) / serving_prompt_s(out, chunk, past);
 }
 
 void serving_cost_of(struct serving_cost *out, const struct engine *engine, double input_tokens, double cached_tokens,

@@ -10,9 +10,8 @@ struct plant {
 };
 
 /* Engines borrow model and hardware: the plant must stay where it is. */
-static void plant_build(struct plant *p, const char *model, unsigned tp)
+static void plant_build_with(struct plant *p, const char *model, struct layout layout)
 {
-  const struct layout layout = {tp, 1, 1, 1};
   struct model_precision precision;
   struct preset preset;
   p->hardware = fixture_hardware("h100-sxm-80gb");
@@ -20,6 +19,11 @@ static void plant_build(struct plant *p, const char *model, unsigned tp)
   preset = fixture_preset(&p->hardware, "vllm", "");
   fixture_set_precision(&precision, PRECISION_BF16);
   p->engine = step_engine(&p->model, &p->hardware, &layout, &precision, PRECISION_NONE, &preset);
+}
+
+static void plant_build(struct plant *p, const char *model, unsigned tp)
+{
+  plant_build_with(p, model, (struct layout){tp, 1, 1, 1});
 }
 
 enum { ROWS = 20000 };
@@ -108,6 +112,30 @@ START_TEST(test_drafts_at_low_load)
 }
 END_TEST
 
+/* A prompt goes through its stages one after the other, or is computed by its own attention rank. */
+START_TEST(test_stages_and_ranks_at_low_load)
+{
+  static struct plant p;
+  static const struct layout layouts[] = {
+      {.tensor_parallel = 4, .pipeline_parallel = 2, .expert_parallel = 1, .attention_data_parallel = 1},
+      {.tensor_parallel = 2, .pipeline_parallel = 4, .expert_parallel = 1, .attention_data_parallel = 1},
+      {.tensor_parallel = 1, .pipeline_parallel = 1, .expert_parallel = 8, .attention_data_parallel = 8}};
+  for (size_t i = 0; i < FIXTURE_COUNT(layouts); i++) {
+    struct steady_load load = low_load;
+    struct steady_state steady;
+    struct serving_cost cost;
+    struct fleet_run run;
+    plant_build_with(&p, i == 2 ? "llama-3.1-8b" : "llama-3.1-70b", layouts[i]);
+    serving_cost_of(&cost, &p.engine, load.prompt_tokens, 0, load.output_tokens);
+    run = run_of(&p, &cost);
+    steady_evaluate(&steady, &p.engine, &load, 64);
+    load.requests_per_s = 0.1 / steady.e2e_s;
+    steady_evaluate(&steady, &p.engine, &load, 64);
+    compare(&run, &steady, load.requests_per_s);
+  }
+}
+END_TEST
+
 /* 4 × (1 + 4 drafts) tokens are a budget of 20, so no more than 4 sequences decode. */
 START_TEST(test_drafts_take_places)
 {
@@ -144,6 +172,7 @@ int main(void)
   TCase *tcase = tcase_create("fleet_pools");
   tcase_add_test(tcase, test_pools_at_low_load);
   tcase_add_test(tcase, test_drafts_at_low_load);
+  tcase_add_test(tcase, test_stages_and_ranks_at_low_load);
   tcase_add_test(tcase, test_drafts_take_places);
   tcase_add_test(tcase, test_decodes_beside_a_prompt);
   return fixture_run("fleet_pools", tcase);

@@ -76,6 +76,21 @@ START_TEST(test_one_request)
 }
 END_TEST
 
+/* Half of a prompt's way is beside the steps of others: 50 ms of its tokens in its step, the same again until the client has
+   the first one, and all after it. */
+START_TEST(test_tokens_come_late)
+{
+  struct small s;
+  small_init(&s, 2);
+  s.rows[1].send_s = 1;
+  s.cost.prompt_late_ratio = 1;
+  simulate_ok(s.outcomes, &s.totals, &s.run);
+  assert_time(s.outcomes[0].first_s, 0.070 + 0.050);
+  assert_time(s.outcomes[0].finish_s, 0.092 + 0.050);
+  assert_time(s.totals.busy_s, 2 * 0.092);
+}
+END_TEST
+
 /* The second comes 5 ms into the first decode step of the other. Mixed: its prompt rides in the next step, after which
    both or it alone decode: 0.070 + 0.011, then 0.011 + 0.050, then 2 × 0.011. */
 START_TEST(test_prompt_rides_along)
@@ -435,6 +450,7 @@ int main(void)
   TCase *tcase = tcase_create("serving");
   tcase_add_test(tcase, test_equals_step_by_step);
   tcase_add_test(tcase, test_one_request);
+  tcase_add_test(tcase, test_tokens_come_late);
   tcase_add_test(tcase, test_prompt_rides_along);
   tcase_add_test(tcase, test_prefill_first);
   tcase_add_test(tcase, test_look_ahead);
