@@ -159,10 +159,7 @@ static struct serving_settings settings_of(const struct judge_case *c)
   settings.max_batch *= candidate->layout.attention_data_parallel;
   settings.max_batched_tokens *= candidate->layout.attention_data_parallel;
   settings.kv_blocks = pool_blocks(c);
-  if (candidate->engine.drafter.draft_tokens != 0) {
-    settings.draft_tokens = candidate->engine.drafter.draft_tokens;
-    settings.tokens_per_step = candidate->engine.drafter.tokens_per_step;
-  }
+  serving_settings_add_drafts(&settings, &candidate->engine.drafter);
   settings.shared_prefix_tokens = (uint32_t)c->input->cached_tokens;
   settings.max_context_tokens = c->input->model->max_context_tokens;
   return settings;
