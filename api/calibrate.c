@@ -8,6 +8,7 @@
 
 #include "api/explain.h"
 #include "api/measurement.h"
+#include "api/trace.h"
 
 #define FIGURES_MAX ((size_t)CALIBRATE_RUNS_MAX * 8)
 
@@ -96,6 +97,7 @@ static enum err predict_run(struct scorecard *card, const struct explain_inputs 
   enum err rc;
   if (pinned == NULL)
     return error_set(e, ERR_NOMEM, "", "not enough memory for a calibration");
+  trace_replay_give(&request, &run->sketch);
   explain_pin(pinned, &run->sketch.workload, run->has_configuration ? &run->configuration : NULL);
   rc = fit_evaluate(card, &request, arena, e);
   free(pinned);

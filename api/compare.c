@@ -11,6 +11,7 @@
 #include "api/put.h"
 #include "api/read.h"
 #include "api/write.h"
+#include "api/trace.h"
 
 const char *compare_input_name(enum compare_input input)
 {
@@ -296,15 +297,16 @@ static enum err evaluate(json_t **card, struct bench *bench, const struct mixtur
 {
   const struct explain_inputs *calibrated = mixture->of[COMPARE_CALIBRATION];
   const struct sketch *sketch = &mixture->of[COMPARE_SKETCH]->sketch;
-  const struct fit_request request = {.workload = &bench->workload,
-                                      .model = &mixture->of[COMPARE_MODEL]->sketch.model,
-                                      .hardware = &bench->profile.hardware,
-                                      .depth = bench->depth,
-                                      .calibration = calibrated->has_calibration ? &calibrated->calibration : NULL,
-                                      .draft_model = sketch->has_draft_model ? &sketch->draft_model : NULL};
+  struct fit_request request = {.workload = &bench->workload,
+                                .model = &mixture->of[COMPARE_MODEL]->sketch.model,
+                                .hardware = &bench->profile.hardware,
+                                .depth = bench->depth,
+                                .calibration = calibrated->has_calibration ? &calibrated->calibration : NULL,
+                                .draft_model = sketch->has_draft_model ? &sketch->draft_model : NULL};
   const struct scorecard_identity identity = {.sketch = sketch, .profile = &bench->profile};
   const size_t mark = arena_mark(&bench->arena);
   enum err rc;
+  trace_replay_give(&request, sketch);
   bench->workload = sketch->workload;
   bench->profile = mixture->of[COMPARE_PROFILE]->profile;
   mix_prices(&bench->workload.constraints, &bench->profile.hardware, mixture->of[COMPARE_PRICE]);

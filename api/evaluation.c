@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/trace.h"
 #include "api/derate.h"
 #include "api/quality.h"
 #include "api/write.h"
@@ -60,15 +61,16 @@ static enum err evaluate_profile(struct result *result, struct scorecard_identit
   const struct sketch_calibration *calibration = sketch_calibration(identity->sketch, profile);
   struct quality quality = {.verdict = QUALITY_UNMEASURED};
   struct hardware_now now;
-  const struct fit_request request = {.workload = &identity->sketch->workload,
-                                      .model = &identity->sketch->model,
-                                      .hardware = &now.hardware,
-                                      .depth = depth,
-                                      .calibration = calibration != NULL ? &calibration->calibration : NULL,
-                                      .draft_model =
-                                          identity->sketch->has_draft_model ? &identity->sketch->draft_model : NULL};
+  struct fit_request request = {.workload = &identity->sketch->workload,
+                                .model = &identity->sketch->model,
+                                .hardware = &now.hardware,
+                                .depth = depth,
+                                .calibration = calibration != NULL ? &calibration->calibration : NULL,
+                                .draft_model =
+                                    identity->sketch->has_draft_model ? &identity->sketch->draft_model : NULL};
   const size_t mark = arena_mark(arena);
   enum err rc;
+  trace_replay_give(&request, identity->sketch);
   take_hardware(&now, profile, identity);
   identity->profile = profile;
   identity->calibration = calibration;
@@ -112,12 +114,14 @@ static enum err evaluate_all(struct result *results, struct scorecard_identity *
 {
   const struct sketch *sketch = identity->sketch;
   const bool is_full = options->depth_is_given ? options->depth == FIT_FULL : sketch->profiles_are_named;
-  void *memory = malloc(options->arena_bytes);
+  const size_t each_bytes = 192; /* what a simulation keeps of a request */
+  const size_t arena_bytes = options->arena_bytes + sketch->replay.count * each_bytes;
+  void *memory = malloc(arena_bytes);
   struct arena arena;
   enum err rc = ERR_OK;
   if (memory == NULL)
     return error_set(e, ERR_NOMEM, "", "not enough memory for an evaluation");
-  arena_init(&arena, memory, options->arena_bytes);
+  arena_init(&arena, memory, arena_bytes);
   for (size_t i = 0; i < sketch->profile_count && rc == ERR_OK; i++)
     rc = evaluate_profile(&results[i], identity, &arena, sketch->profiles[i], is_full ? FIT_FULL : FIT_QUICK,
                           options->deps->store, e);

@@ -13,6 +13,15 @@ struct sketch_calibration {
   struct calibration calibration;
 };
 
+/* Requests of a trace, as core replays them. */
+struct sketch_replay {
+  struct arrival *rows; /* owned; NULL = none */
+  size_t count;
+  uint32_t *hashes; /* owned */
+  size_t hash_count;
+  char digest[72]; /* of the requests; "" = none */
+};
+
 /* A sketch as read: workload, model and candidate profiles resolved against a snapshot. */
 struct sketch {
   struct workload workload;
@@ -30,10 +39,11 @@ struct sketch {
   bool profiles_are_named;                 /* the sketch lists them */
   json_t *quality;                         /* targets.quality as sent; NULL when absent; owned */
   bool precision_is_word;                  /* one word for weights, KV cache and activations */
-  json_t *stack, *context; /* owned; NULL when absent; a stored stack as {"name", "revision", parts…} */
-  char stack_name[65];     /* of a stored stack; "" = none, or given in full */
-  char digest[72];         /* of the canonical sketch */
-  char *canonical;         /* owned */
+  json_t *stack, *context;     /* owned; NULL when absent; a stored stack as {"name", "revision", parts…} */
+  char stack_name[65];         /* of a stored stack; "" = none, or given in full */
+  char digest[72];             /* of the canonical sketch */
+  char *canonical;             /* owned */
+  struct sketch_replay replay; /* of traffic.trace, once loaded: api/trace.h */
 };
 /* All faults at once; pointers are those of the sketch, prefixed with `pointer`. */
 void sketch_read(struct sketch *out, const struct catalogue_snapshot *snapshot, const json_t *body, const char *pointer,

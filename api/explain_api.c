@@ -5,6 +5,7 @@
 #include "api/api.h"
 #include "api/explain.h"
 #include "api/handlers.h"
+#include "api/trace.h"
 
 #define FORMATS (FORMAT_JSON | FORMAT_MARKDOWN)
 
@@ -24,14 +25,15 @@ static enum err respond(struct api_response *out, enum format format, json_t *do
 static enum err compute(struct explanation *out, const struct explain_inputs *inputs, struct arena *arena,
                         struct error *e)
 {
-  const struct fit_request request = {.workload = &inputs->sketch.workload,
-                                      .model = &inputs->sketch.model,
-                                      .hardware = &inputs->profile.hardware,
-                                      .depth = FIT_QUICK,
-                                      .calibration = inputs->has_calibration ? &inputs->calibration : NULL,
-                                      .draft_model =
-                                          inputs->sketch.has_draft_model ? &inputs->sketch.draft_model : NULL};
-  const enum err rc = explain(out, &request, inputs->has_configuration ? &inputs->configuration : NULL, arena, e);
+  struct fit_request request = {.workload = &inputs->sketch.workload,
+                                .model = &inputs->sketch.model,
+                                .hardware = &inputs->profile.hardware,
+                                .depth = FIT_QUICK,
+                                .calibration = inputs->has_calibration ? &inputs->calibration : NULL,
+                                .draft_model = inputs->sketch.has_draft_model ? &inputs->sketch.draft_model : NULL};
+  enum err rc;
+  trace_replay_give(&request, &inputs->sketch);
+  rc = explain(out, &request, inputs->has_configuration ? &inputs->configuration : NULL, arena, e);
   return rc == ERR_INVALID ? error_set(e, ERR_CONFLICT, "", "this version can not compute the scorecard: %.200s: %s",
                                        e->pointer, e->message)
                            : rc;

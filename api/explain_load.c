@@ -8,6 +8,7 @@
 #include "api/card_table.h"
 #include "api/derate.h"
 #include "api/document.h"
+#include "api/trace.h"
 
 static enum err no_memory(struct error *e)
 {
@@ -168,6 +169,15 @@ static enum err load_sketch(struct explain_inputs *out, struct api_call *call, s
   return rc;
 }
 
+/* The requests that were replayed then, whatever the trace's name refers to today. */
+static enum err load_trace(struct explain_inputs *out, struct store *store, struct error *e)
+{
+  char digest[WRITE_DIGEST_SIZE];
+  const struct store_trace row = {.digest = digest};
+  (void)snprintf(digest, sizeof digest, "%s", text_of(out->card, "trace_digest"));
+  return digest[0] != '\0' ? trace_replay_load(&out->sketch, store, &row, e) : ERR_OK;
+}
+
 static void read_configuration(struct explain_inputs *out)
 {
   const json_t *from = json_object_get(out->card, "configuration");
@@ -219,6 +229,8 @@ enum err explain_load(struct explain_inputs *out, struct api_call *call, const c
     rc = load_sketch(out, call, e);
   if (rc == ERR_OK)
     rc = load_model(out, call_store(call), e);
+  if (rc == ERR_OK)
+    rc = load_trace(out, call_store(call), e);
   if (rc == ERR_OK)
     rc = load_calibration(out, call_store(call), e);
   return rc;

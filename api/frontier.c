@@ -10,6 +10,7 @@
 #include "api/write.h"
 #include "core/frontier.h"
 #include "core/units.h"
+#include "api/trace.h"
 
 enum { POINTS_MAX = 16384 };
 
@@ -102,14 +103,15 @@ static enum err add_profile(struct work *work, unsigned index, const struct work
                             const struct model *model, bool is_base, struct error *e)
 {
   const struct catalogue_profile *profile = work->sketch->profiles[index];
-  const struct fit_request request = {.workload = workload,
-                                      .model = model,
-                                      .hardware = &profile->hardware,
-                                      .depth = FIT_QUICK,
-                                      .draft_model = work->sketch->has_draft_model ? &work->sketch->draft_model : NULL};
+  struct fit_request request = {.workload = workload,
+                                .model = model,
+                                .hardware = &profile->hardware,
+                                .depth = FIT_QUICK,
+                                .draft_model = work->sketch->has_draft_model ? &work->sketch->draft_model : NULL};
   const size_t mark = arena_mark(&work->arena), searched = work->frontier.searched;
   struct notes notes;
   enum err rc;
+  trace_replay_give(&request, work->sketch);
   notes_init(&notes, &work->arena);
   if (!variant_runs_on(workload, model, &profile->hardware)) {
     if (is_base)

@@ -106,6 +106,7 @@ static enum err scorecard_row(struct store_scorecard *row, const json_t *card, c
   row->context_ref = copy(at(card, "context", "ref", NULL), &is_failed);
   row->sketch_digest = copy(at(card, "sketch_digest", NULL, NULL), &is_failed);
   row->core_version = copy(at(card, "core_version", NULL, NULL), &is_failed);
+  row->trace_digest = copy(at(card, "trace_digest", NULL, NULL), &is_failed);
   row->model_revision = (int)json_integer_value(at(card, "model_revision", NULL, NULL));
   row->profile_revision = (int)json_integer_value(at(card, "profile_revision", NULL, NULL));
   for (size_t i = 0; i < STORE_FIGURE_COUNT; i++)

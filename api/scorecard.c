@@ -80,7 +80,7 @@ static void put_identity(struct writer *w, json_t *card, const struct scorecard_
   put(w, card, "stack", sketch->stack != NULL ? json_incref(sketch->stack) : json_null());
   put_text(w, card, "core_version", CORE_VERSION);
   put_text(w, card, "sketch_digest", sketch->digest);
-  put_null(w, card, "trace_digest");
+  put_text(w, card, "trace_digest", sketch->replay.digest[0] != '\0' ? sketch->replay.digest : NULL);
   put(w, card, "seed", json_integer(sketch->workload.seed));
 }
 

@@ -9,6 +9,7 @@
 
 #include "api/put.h"
 #include "api/read.h"
+#include "api/trace.h"
 #include "api/sketch_parts.h"
 #include "api/write.h"
 
@@ -469,6 +470,7 @@ void sketch_read(struct sketch *out, const struct catalogue_snapshot *snapshot, 
 
 void sketch_fini(struct sketch *sketch)
 {
+  trace_replay_fini(sketch);
   json_decref(sketch->model_assumptions);
   json_decref(sketch->notes);
   json_decref(sketch->traffic);

@@ -43,9 +43,19 @@ void trace_write_json(struct text *text, const struct store_trace_requests *requ
 
 struct api_call;
 struct sketch;
-/* Adds a fault with the nearest name when the sketch, read from `pointer`, replays a trace that is not stored.
-   traces_api.c */
-enum err trace_check_sketch(struct api_call *call, const struct sketch *sketch, const char *pointer,
+struct fit_request;
+/* Loads the requests that the sketch, read from `pointer`, replays; adds a fault with the nearest name when no such trace
+   is stored. traces_api.c */
+enum err trace_check_sketch(struct api_call *call, struct sketch *sketch, const char *pointer,
                             struct error *e) MUST_CHECK;
+
+/* The requests of a sketch's trace, owned by it (trace_replay.c): from a stored one; from rows just read, whose hashes are
+   taken over; released; handed to core. */
+enum err trace_replay_load(struct sketch *sketch, struct store *store, const struct store_trace *row,
+                           struct error *e) MUST_CHECK;
+enum err trace_replay_set(struct sketch *sketch, struct store_trace_requests *requests, const char *digest,
+                          struct error *e) MUST_CHECK;
+void trace_replay_fini(struct sketch *sketch);
+void trace_replay_give(struct fit_request *request, const struct sketch *sketch);
 
 #endif

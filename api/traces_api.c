@@ -374,7 +374,7 @@ enum err traces_delete(struct api_call *call, struct api_response *out, struct e
 
 /* ---- Sketches that replay a trace ------------------------------------------------------------------------------------- */
 
-enum err trace_check_sketch(struct api_call *call, const struct sketch *sketch, const char *pointer, struct error *e)
+enum err trace_check_sketch(struct api_call *call, struct sketch *sketch, const char *pointer, struct error *e)
 {
   const char *name = sketch->workload.traffic.trace;
   const bool is_object = json_is_object(json_object_get(sketch->traffic, "trace"));
@@ -384,6 +384,8 @@ enum err trace_check_sketch(struct api_call *call, const struct sketch *sketch, 
   if (sketch->workload.traffic.load != LOAD_TRACE || name[0] == '\0')
     return ERR_OK;
   code = store_trace_get(call_store(call), &row, name, e);
+  if (code == ERR_OK)
+    code = trace_replay_load(sketch, call_store(call), &row, e);
   store_trace_fini(&row);
   if (code != ERR_NOT_FOUND)
     return code;

@@ -241,6 +241,23 @@ static void note_undecided(struct notes *notes, struct scorecard *card)
                         NULL, 0);
 }
 
+/* Never served short, never dropped silently. */
+static enum err report_rejected(struct scorecard *card, struct arena *arena, struct error *e)
+{
+  const struct scorecard_evidence evidence[] = {{"rejected", card->success.rejected_ratio}};
+  const char *message;
+  if (!(card->success.rejected_ratio > 0))
+    return ERR_OK;
+  message = arena_printf(arena,
+                         "%.3g %% of the requests are longer than the context or the whole KV pool: an engine refuses "
+                         "them, and none of them is a success",
+                         100 * card->success.rejected_ratio);
+  if (message == NULL)
+    return error_set(e, ERR_LIMIT, "", "the evaluation needs more memory than allowed");
+  scorecard_add_finding(card, "requests_rejected", SEVERITY_WARNING, message, evidence, 1);
+  return ERR_OK;
+}
+
 static void note_chunking(struct notes *notes, const struct search_input *input)
 {
   if (input->workload->serving.chunked_prefill >= 0 && input->prompt_tokens <= input->preset.max_batched_tokens)
@@ -331,6 +348,8 @@ enum err fit_evaluate(struct scorecard *out, const struct fit_request *request, 
     return err;
   if (is_judged)
     judge_report(out, &judged, &result.best, &input);
+  if ((err = report_rejected(out, arena, e)) != ERR_OK)
+    return err;
   if (result.has_candidate) {
     launch_notes(&notes, &result.best, &input);
     fill_use(out, &notes, &judged, &result.best, &input);

@@ -76,7 +76,7 @@ void judge_report(struct scorecard *card, const struct judged *judged, const str
 void judge_figures(struct target_figures *out, const struct judged *judged, const struct candidate *candidate,
                    const struct search_input *input);
 
-/* Overload has an end: clients give up, or what may be shed is enough. */
+/* Overload has an end: clients give up, what may be shed is enough, or a trace is over. */
 bool judge_is_bounded(const struct search_input *input, const struct candidate *candidate);
 
 /* Limits that one request keeps to be a success; NaN = none. The sketch's own, or the highest percentile given of each

@@ -42,7 +42,7 @@ bool judge_is_bounded(const struct search_input *input, const struct candidate *
   const struct workload *workload = input->workload;
   const double shed = workload->serving.concurrency_limit != 0 ? workload->traffic.sheddable_share_ratio : 0;
   const double kept = 1 - (isnan(shed) ? 0 : shed);
-  return workload->traffic.client_timeout_ms > 0 ||
+  return workload->traffic.client_timeout_ms > 0 || input->replay.rows != NULL ||
          offered_per_s(input) * kept < candidate->capacity_requests_per_s * candidate->replicas;
 }
 
@@ -92,7 +92,7 @@ static enum err try_replicas(struct trial *trial, const struct judge *judge, uns
   const struct workload_targets *steering = search_steering(judge->input, &preset);
   struct candidate *candidate = &trial->candidate;
   struct judge_case c;
-  double overload_excess;
+  double overload_excess = -1;
   enum err err;
   search_set_replicas(candidate, judge->input, replicas);
   trial->is_run = judge_is_bounded(judge->input, candidate);
@@ -106,7 +106,8 @@ static enum err try_replicas(struct trial *trial, const struct judge *judge, uns
   if ((err = judge_run(&trial->judged, &c, judge->arena, e)) != ERR_OK)
     return err;
   candidate->state.is_saturated = false;
-  overload_excess = offered_per_s(judge->input) / (candidate->capacity_requests_per_s * replicas) - 1;
+  if (judge->input->replay.hashes == NULL) /* a cache may carry more than a replica that computes everything */
+    overload_excess = offered_per_s(judge->input) / (candidate->capacity_requests_per_s * replicas) - 1;
   trial->steering_excess = targets_simulated_excess(steering, &trial->judged.latency, trial->judged.success.rate_ratio);
   if (isnan(judge->input->workload->targets.success_rate_ratio)) /* else overload is judged by what succeeds */
     trial->steering_excess = fmax(trial->steering_excess, overload_excess);

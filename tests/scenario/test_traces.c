@@ -271,6 +271,34 @@ START_TEST(survives_a_power_cut)
 }
 END_TEST
 
+/* Two minutes at one request a second: replayed whole, the digest on the card; the trace stays while a card refers to it. */
+START_TEST(a_trace_is_replayed)
+{
+  char *csv = NULL;
+  size_t size = 0;
+  FILE *file = open_memstream(&csv, &size);
+  const struct reply *reply;
+  const json_t *card;
+  ck_assert_ptr_nonnull(file);
+  fprintf(file, "arrival_s,input_tokens,output_tokens\n");
+  for (int i = 0; i < 120; i++)
+    fprintf(file, "%d,%d,%d\n", i, 500 + i, 50 + i % 7);
+  fprintf(file, "120,300000,10\n");
+  ck_assert_int_eq(fclose(file), 0);
+  reply = put("steady-minutes", CSV, NULL, csv, 0);
+  ck_assert_msg(reply->status == 201, "%ld %.300s", reply->status, reply->body);
+  free(csv);
+  card = doc_at(web_post_created(&fitd, "/v1/evaluations?depth=full",
+                                 "{\"workload\":\"w\",\"model\":\"llama-3.1-8b\",\"profiles\":[\"h100-sxm-80gb\"],"
+                                 "\"traffic\":{\"trace\":\"steady-minutes\"}}"),
+                "scorecards.0");
+  ck_assert_str_eq(doc_text(card, "trace_digest"), doc_text(reply->json, "digest"));
+  ck_assert_double_eq_tol(doc_number(card, "success.rejected"), 1.0 / 121, 1e-9); /* 131,072 tokens of context */
+  ck_assert_double_eq_tol(doc_number(card, "throughput.requests_per_s"), 1, 1e-9);
+  ck_assert_ptr_nonnull(strstr(doc_dump(doc_at(card, "findings")), "requests_rejected"));
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("scenario/traces");
@@ -286,6 +314,7 @@ int main(void)
   tcase_add_test(tcase, too_many_requests);
   tcase_add_test(tcase, small_body_memory);
   tcase_add_test(tcase, sketches_name_traces);
+  tcase_add_test(tcase, a_trace_is_replayed);
   tcase_add_test(tcase, survives_a_power_cut);
   return suite_run(suite);
 }
