@@ -44,22 +44,24 @@ void text_puts(struct text *text, const char *string)
   text_append(text, string, strlen(string));
 }
 
+/* What most pieces fit into is reserved first, so that they are formatted once. */
 void text_printf(struct text *text, const char *format, ...)
 {
+  const size_t usual = 160;
   va_list args;
   int needed;
-  va_start(args, format);
-  needed = vsnprintf(NULL, 0, format, args);
-  va_end(args);
-  if (needed < 0) {
-    text->is_failed = true;
-    return;
-  }
-  if (!text_reserve(text, (size_t)needed))
+  if (!text_reserve(text, usual))
     return;
   va_start(args, format);
   needed = vsnprintf(text->bytes + text->length, text->capacity - text->length, format, args);
   va_end(args);
+  if (needed >= 0 && (size_t)needed >= text->capacity - text->length) {
+    if (!text_reserve(text, (size_t)needed))
+      return;
+    va_start(args, format);
+    needed = vsnprintf(text->bytes + text->length, text->capacity - text->length, format, args);
+    va_end(args);
+  }
   if (needed < 0)
     text->is_failed = true;
   else

@@ -343,7 +343,9 @@ int main(int argc, char **argv)
 {
   int status;
   json_object_seed(0);
-  if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+  /* A file at its size limit is an error to report, not a reason to die. */
+  if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGXFSZ, SIG_IGN) == SIG_ERR ||
+      curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
     (void)fputs("fitd: the process can not be set up\n", stderr);
     return EXIT_STATUS_FAILED;
   }

@@ -60,7 +60,14 @@ void read_begin(struct query *q, struct store *store, const char *sql)
 enum err read_end(struct query *q, struct store *store, struct error *e)
 {
   struct connection *c = q->connection;
-  const enum err result = query_end(q, e);
+  const int primary = q->rc & 0xff;
+  struct error error = {.code = ERR_OK, .message = ""};
+  const enum err result = query_end(q, &error);
+  if (result != ERR_OK && e != NULL)
+    *e = error;
+  /* Damage stays until somebody restores the file, and other pages may read well meanwhile. */
+  if (primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB)
+    store_note(store, DUTY_READ, &error);
   readers_give(&store->readers, c);
   return result;
 }

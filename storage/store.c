@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "storage/store_int.h"
@@ -84,6 +85,26 @@ static enum err release_orphans(struct connection *writer, struct error *e)
   return sql_execute(writer, "DELETE FROM idempotency_key WHERE status = 0", e);
 }
 
+static enum err remember_file(struct store *store, struct error *e)
+{
+  struct stat seen;
+  if (stat(store->path, &seen) != 0)
+    return error_set(e, ERR_UNAVAILABLE, "", "the database file can not be examined: %s", strerror(errno));
+  store->device = seen.st_dev;
+  store->inode = seen.st_ino;
+  return ERR_OK;
+}
+
+enum err store_check_file(const struct store *store, struct error *e)
+{
+  struct stat seen;
+  if (stat(store->path, &seen) != 0)
+    return error_set(e, ERR_UNAVAILABLE, "", "the database file is gone from its place: %s", strerror(errno));
+  if (seen.st_dev != store->device || seen.st_ino != store->inode)
+    return error_set(e, ERR_UNAVAILABLE, "", "another file took the place of the database file");
+  return ERR_OK;
+}
+
 static enum err open_database(struct store *store, struct error *e)
 {
   struct connection *writer = &store->writer.connection;
@@ -97,6 +118,8 @@ static enum err open_database(struct store *store, struct error *e)
     result = migrate_run(writer, store->path, version, store_migrations, store_migration_count, e);
   if (result == ERR_OK)
     result = release_orphans(writer, e);
+  if (result == ERR_OK)
+    result = remember_file(store, e);
   if (result == ERR_OK)
     result = readers_open(&store->readers, store->path, &store->options, e);
   if (result == ERR_OK)
@@ -184,7 +207,7 @@ bool store_is_failing(struct store *store)
 {
   bool is_failing = false;
   pthread_mutex_lock(&store->health_mutex);
-  for (int duty = 0; duty < DUTY_COUNT; duty++)
+  for (int duty = 0; duty < DUTY_READ; duty++)
     is_failing = is_failing || store->health[duty].is_failing;
   pthread_mutex_unlock(&store->health_mutex);
   return is_failing;
@@ -192,11 +215,15 @@ bool store_is_failing(struct store *store)
 
 enum err store_check(struct store *store, struct error *e)
 {
-  static const char *const deeds[DUTY_COUNT] = {"the last write failed", "the last checkpoint failed"};
+  static const char *const deeds[DUTY_COUNT] = {"the last write failed", "the last checkpoint failed",
+                                                "the file was found damaged, restore a backup and start again"};
   struct connection *c;
   int64_t version = 0;
   enum err result;
   store_assert(store);
+  result = store_check_file(store, e);
+  if (result != ERR_OK)
+    return result;
   c = readers_take(&store->readers);
   result = sql_number(&version, c, "SELECT max(version) FROM schema_migration", e);
   readers_give(&store->readers, c);

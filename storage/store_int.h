@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include "storage/recent.h"
 #include "storage/sql.h"
@@ -59,7 +60,7 @@ struct connection *readers_take(struct readers *readers);
 void readers_give(struct readers *readers, struct connection *c);
 
 /* ---- The writer: the one thread and the one connection that write and checkpoint ---- */
-enum store_duty { DUTY_COMMIT, DUTY_CHECKPOINT, DUTY_COUNT };
+enum store_duty { DUTY_COMMIT, DUTY_CHECKPOINT, DUTY_READ, DUTY_COUNT };
 
 /* What changed; bits of store_tx.touched. The first are 1 << enum store_catalogue. */
 #define TOUCHED_TOKENS_KIND STORE_CATALOGUE_COUNT
@@ -112,6 +113,8 @@ struct store {
   struct store_options options; /* path is ours, resolved */
   char *path;
   int lock_fd;
+  dev_t device; /* of the database file when it was opened */
+  ino_t inode;
   int schema_version;
   struct writer writer;
   struct readers readers;
@@ -130,7 +133,10 @@ void read_begin(struct query *q, struct store *store, const char *sql);
 enum err read_end(struct query *q, struct store *store, struct error *e) MUST_CHECK;
 /* error NULL: the duty works. */
 void store_note(struct store *store, enum store_duty duty, const struct error *error);
+/* Whether a duty of the writer is. */
 bool store_is_failing(struct store *store);
+/* ERR_UNAVAILABLE when the path does not lead to the file that was opened: what is written to that is lost at the end. */
+enum err store_check_file(const struct store *store, struct error *e) MUST_CHECK;
 
 /* ---- History lists ---- */
 struct sql_text {

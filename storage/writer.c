@@ -117,9 +117,11 @@ static enum err run_jobs(struct job *jobs[GROUP_MAX], size_t *count, struct stor
 {
   struct writer *w = &store->writer;
   const int64_t until_us = now_us() + GROUP_US;
-  enum err result = run(&w->connection, "BEGIN IMMEDIATE", e);
+  enum err result = store_check_file(store, e);
   struct job *job;
   *count = 0;
+  if (result == ERR_OK)
+    result = run(&w->connection, "BEGIN IMMEDIATE", e);
   while (*count < GROUP_MAX && (*count == 0 || now_us() < until_us) && (job = queue_pop(w)) != NULL) {
     jobs[(*count)++] = job;
     if (result != ERR_OK)
@@ -222,7 +224,8 @@ static void probe(struct store *store)
   char sql[128];
   (void)sqlite3_snprintf(sizeof sql, sql, "BEGIN IMMEDIATE; REPLACE INTO write_probe VALUES (1, zeroblob(%d)); COMMIT",
                          PROBE_BYTES);
-  if (sql_execute(c, sql, &error) == ERR_OK && sql_execute(c, "DELETE FROM write_probe", &error) == ERR_OK) {
+  if (store_check_file(store, &error) == ERR_OK && sql_execute(c, sql, &error) == ERR_OK &&
+      sql_execute(c, "DELETE FROM write_probe", &error) == ERR_OK) {
     store_note(store, DUTY_COMMIT, NULL);
     return;
   }

@@ -18,4 +18,8 @@ bench-exposition: ## bytes a second of the exposition parser on pages of real ex
 bench-scrape: ## 500 nodes every 15 s: on time, CPU time and memory; takes 75 s
 	$(MAKE) FLAVOUR=release build/release/tests/bench/bench_scrape
 	build/release/tests/bench/bench_scrape
-.PHONY: bench-http bench-core bench-serving bench-exposition bench-scrape
+
+bench-history: ## latencies and rates over a million scorecards beside bare SQLite loops; 9 GB in /tmp, five minutes
+	$(MAKE) FLAVOUR=release build/release/fitd build/release/tests/bench/bench_history
+	build/release/tests/bench/bench_history
+.PHONY: bench-http bench-core bench-serving bench-exposition bench-scrape bench-history
