@@ -20,7 +20,7 @@ static const char main_columns[] =
     "latency.itl_ms.p99,latency.tpot_ms.mean,latency.e2e_ms.p50,latency.e2e_ms.p90,latency.e2e_ms.p99,"
     "throughput.requests_per_s,throughput.output_tokens_per_s,throughput.output_tokens_per_s_per_gpu,"
     "throughput.output_tokens_per_s_per_user,throughput.mean_batch,throughput.at_concurrency,"
-    "limits.saturation_requests_per_s,limits.margin_to_knee,limits.first_limit,"
+    "limits.knee_requests_per_s,limits.saturation_requests_per_s,limits.margin_to_knee,limits.first_limit,success.rate,"
     "cost.usd_per_gpu_hour,cost.price_basis,cost.per_attempted_request_usd,cost.per_successful_request_usd,"
     "cost.per_million_output_tokens_usd,cost.monthly_usd,"
     "model_revision,profile_revision,core_version,sketch_digest";
@@ -184,8 +184,15 @@ char *scorecard_markdown(const json_t *scorecard)
       {"smallest number of GPUs", "memory.min_gpus"},
       {"prefill waits for", "phases.prefill.bound"},
       {"decode waits for", "phases.decode.bound"},
+      {"TTFT p99, ms", "latency.ttft_ms.p99"},
+      {"ITL p99, ms", "latency.itl_ms.p99"},
+      {"end to end p99, ms", "latency.e2e_ms.p99"},
+      {"success rate", "success.rate"},
       {"requests/s", "throughput.requests_per_s"},
+      {"knee, requests/s", "limits.knee_requests_per_s"},
       {"saturation, requests/s", "limits.saturation_requests_per_s"},
+      {"watts a GPU", "energy.watts_per_gpu"},
+      {"ready after a start, s", "startup.ready_s"},
       {"USD per GPU hour", "cost.usd_per_gpu_hour"},
       {"price", "cost.price_basis"},
       {"USD per successful request", "cost.per_successful_request_usd"},

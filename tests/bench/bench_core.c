@@ -103,13 +103,13 @@ static double layout_us(const struct setting *s, unsigned repeats)
   return 1e6 * (cpu_s() - began) / repeats;
 }
 
-static double evaluate_us(struct setting *s, unsigned repeats)
+static double evaluate_us(struct setting *s, enum fit_depth depth, unsigned repeats)
 {
-  static unsigned char memory[1 << 20];
+  static unsigned char memory[16 << 20];
   const double began = cpu_s();
   for (unsigned r = 0; r < repeats; r++) {
     const struct fit_request request = {
-        .workload = &s->workload, .model = &s->model, .hardware = &s->hardware, .depth = FIT_QUICK};
+        .workload = &s->workload, .model = &s->model, .hardware = &s->hardware, .depth = depth};
     struct scorecard card;
     struct arena arena;
     arena_init(&arena, memory, sizeof memory);
@@ -140,11 +140,15 @@ int main(void)
   printf("plain roofline over %d operators: %.3f us CPU\n", OPERATORS, bare_us);
   missed += report("one step, explained", step_us(&s, 200000), bare_us, 0);
   missed += report("one layout: memory and steady state", layout_us(&s, 20000), bare_us, 20);
-  missed += report("fit_evaluate, one profile, no targets", evaluate_us(&s, 500), bare_us, 1000);
+  missed += report("fit_evaluate, one profile, no targets", evaluate_us(&s, FIT_QUICK, 500), bare_us, 1000);
   s.workload.targets.are_given = true;
   s.workload.targets.ttft_ms.p50 = 1000;
   s.workload.targets.itl_ms.p50 = 60;
-  missed += report("fit_evaluate, one profile, latency targets", evaluate_us(&s, 500), bare_us, 1000);
+  missed += report("fit_evaluate, one profile, latency targets", evaluate_us(&s, FIT_QUICK, 500), bare_us, 1000);
+  s.workload.targets.ttft_ms.p99 = 2000;
+  s.workload.targets.itl_ms.p99 = 150;
+  missed += report("… judged by a short simulation", evaluate_us(&s, FIT_SIMULATED, 20), bare_us, 0);
+  missed += report("… depth full", evaluate_us(&s, FIT_FULL, 10), bare_us, 100000);
   if (missed > 0)
     printf("%d goals missed\n", missed);
   return missed > 0;
