@@ -297,10 +297,15 @@ static enum err judge(struct judged *judged, bool *is_judged, struct search_resu
                                .load_scale = 1,
                                .stop = request->stop,
                                .stop_cls = request->stop_cls};
+  struct judge_knee knee;
   enum err err = judge_select(judged, is_judged, result, input, &options, arena, e);
   if (err != ERR_OK || !*is_judged || !(is_full || input->workload->targets.headroom_ratio > 0))
     return err;
-  return judge_knee(&result->best.knee_requests_per_s, &result->best.margin_to_knee_ratio, &c, judged, arena, e);
+  err = judge_knee(&knee, &c, judged, arena, e);
+  result->best.knee_requests_per_s = knee.requests_per_s;
+  result->best.margin_to_knee_ratio = knee.margin_ratio;
+  judged->is_queue_first = knee.is_queue;
+  return err;
 }
 
 /* What follows from how busy the fleet is: the bill's items, energy, starts. The bill goes by capacity, as an engine that

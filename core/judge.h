@@ -34,6 +34,7 @@ struct judged {
   double decode_batch;                /* of one replica, mean */
   double busy_ratio;                  /* of a replica's time */
   double failed_work_ratio;           /* share of the work that went into requests without success */
+  bool is_queue_first;                /* judge_knee.is_queue */
   double kv_p99_ratio;                /* share of the KV pool held in 99 % of the time; NaN = no pool */
 };
 
@@ -62,8 +63,12 @@ enum err judge_select(struct judged *judged, bool *is_judged, struct search_resu
                       struct error *e) MUST_CHECK;
 
 /* The highest rate that meets every limit on latency and success, and how far below it the load is; NaN without such. */
-enum err judge_knee(double *requests_per_s, double *margin_ratio, const struct judge_case *c,
-                    const struct judged *judged, struct arena *arena, struct error *e) MUST_CHECK;
+struct judge_knee {
+  double requests_per_s, margin_ratio;
+  bool is_queue; /* beyond it requests wait too long, while answers come as fast as they should and capacity is left */
+};
+enum err judge_knee(struct judge_knee *out, const struct judge_case *c, const struct judged *judged,
+                    struct arena *arena, struct error *e) MUST_CHECK;
 
 /* Load at which so much headroom is used up. */
 double judge_headroom_scale(double headroom_ratio);

@@ -57,6 +57,8 @@ void judge_report(struct scorecard *card, const struct judged *judged, const str
   card->limits.saturation_requests_per_s = best->capacity_requests_per_s * best->replicas;
   card->limits.knee_requests_per_s = best->knee_requests_per_s;
   card->limits.margin_to_knee_ratio = best->margin_to_knee_ratio;
+  if (judged->is_queue_first)
+    card->limits.first_limit = LIMIT_QUEUE;
   cost_fleet(&card->cost, &best->price, best->gpus_billed, judged->sent_per_s * input->load_share_ratio,
              card->throughput.output_tok_s * input->load_share_ratio, judged->success.rate_ratio);
   judge_figures(&figures, judged, best, input);

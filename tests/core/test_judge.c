@@ -389,6 +389,24 @@ START_TEST(headroom_is_there_when_it_is_asked)
 }
 END_TEST
 
+/* Bursts of eight times the mean on one replica: the first tokens come late long before the day's mean is near capacity. */
+START_TEST(bursts_end_in_the_queue)
+{
+  static struct problem p;
+  struct scorecard card;
+  problem_init(&p, "h100-sxm-80gb", "llama-3.1-8b");
+  p.workload.serving.tensor_parallel = p.workload.serving.replicas = 1;
+  p.workload.traffic.arrival = ARRIVAL_SPIKY;
+  p.workload.traffic.burst_peak_to_mean = 8;
+  p.workload.traffic.burst_duration_s = 20;
+  p.workload.targets.are_given = true;
+  p.workload.targets.ttft_ms.p99 = 3000;
+  evaluate(&card, &p, FIT_FULL);
+  ck_assert(card.limits.knee_requests_per_s < 0.9 * card.limits.saturation_requests_per_s);
+  ck_assert_int_eq(card.limits.first_limit, LIMIT_QUEUE);
+}
+END_TEST
+
 /* The short and the long run differ in noise; each depth repeats to the bit. */
 START_TEST(depths_agree_and_repeat)
 {
@@ -442,6 +460,7 @@ int main(void)
   tcase_add_test(tcase, a_slow_replica_shows_in_the_tail);
   tcase_add_test(tcase, the_breached_limit_of_470_requests_is_kept_at_a_price);
   tcase_add_test(tcase, headroom_is_there_when_it_is_asked);
+  tcase_add_test(tcase, bursts_end_in_the_queue);
   tcase_add_test(tcase, depths_agree_and_repeat);
   tcase_add_test(tcase, a_small_arena_is_a_limit);
   return fixture_run("core/judge", tcase);
