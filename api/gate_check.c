@@ -100,34 +100,45 @@ static void judge_stack(struct check *check)
   free(seen);
 }
 
-/* The check brings one, or one of this workload and profile was posted lately. */
-static enum err judge_measurement(struct check *check, const char *profile, struct error *e)
+/* Whether one of this workload and profile was posted lately. */
+static enum err find_measurement(bool *is_found, const struct check *check, const char *profile, struct error *e)
 {
   const double days = check->gate.measurement_max_age_days;
   const struct store_history_filter filter = {.workload = check->gate.workload,
                                               .profile = profile,
                                               .since_ms = check->call->now_ms - (int64_t)(days * (double)DAY_MS)};
   const struct store_page page = {.limit = 1};
-  struct store_measurements list = {.rows = NULL};
+  struct store_measurements list;
+  const enum err rc = store_measurement_list(call_store(check->call), &list, &filter, &page, e);
+  *is_found = rc == ERR_OK && list.count > 0;
+  if (rc == ERR_OK)
+    store_measurements_fini(&list);
+  return rc;
+}
+
+/* The check brings one, or it was posted before. */
+static enum err judge_measurement(struct check *check, const char *profile, struct error *e)
+{
+  const double days = check->gate.measurement_max_age_days;
   const bool is_brought = json_object_size(check->measured) > 0;
+  bool is_found = false;
   struct gate_reason *reason;
   enum err rc = ERR_OK;
   if (isnan(days))
     return ERR_OK;
   if (!is_brought)
-    rc = store_measurement_list(call_store(check->call), &list, &filter, &page, e);
+    rc = find_measurement(&is_found, check, profile, e);
   if (rc != ERR_OK)
     return rc;
   reason = gate_reason_add(&check->reasons, "measurement", "measurement", profile,
-                           is_brought || list.count > 0 ? GATE_PASS : GATE_INCONCLUSIVE);
+                           is_brought || is_found ? GATE_PASS : GATE_INCONCLUSIVE);
   reason->target = days;
   (void)snprintf(reason->message, sizeof reason->message, "%s: %s of the last %.6g days",
                  gate_verdicts[reason->verdict],
-                 is_brought       ? "the check brings its measurement, which counts as one"
-                 : list.count > 0 ? "there is a measurement"
-                                  : "there is no measurement",
+                 is_brought ? "the check brings its measurement, which counts as one"
+                 : is_found ? "there is a measurement"
+                            : "there is no measurement",
                  days);
-  store_measurements_fini(&list);
   return ERR_OK;
 }
 

@@ -237,7 +237,7 @@ static void check_week(struct api_call *call, char week[WEEK_SIZE], const char *
   else if (strcmp(given, now) > 0)
     faults_add(call->faults, FAULT_OUT_OF_RANGE, "/week", now, "%s has not begun; it is %s", given, now);
   else
-    (void)snprintf(week, WEEK_SIZE, "%s", given);
+    (void)snprintf(week, WEEK_SIZE, "%.8s", given);
 }
 
 enum err reviews_post(struct api_call *call, struct api_response *out, struct error *e)
