@@ -67,7 +67,10 @@ static enum err take_trace(struct search_input *input, const struct fit_request 
   const size_t count = request->trace_count;
   struct workload *workload;
   enum err err;
-  if (rows == NULL || count < 2)
+  if (rows == NULL)
+    return error_set(e, ERR_INVALID, "/traffic/trace",
+                     "the requests of a trace are with the server that stores it: they can not be replayed here");
+  if (count < 2)
     return error_set(e, ERR_INVALID, "/traffic/trace", "a replay needs at least 2 requests; the trace has %zu", count);
   if ((err = copy_workload(&workload, input, arena, e)) != ERR_OK)
     return err;

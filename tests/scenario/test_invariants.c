@@ -330,7 +330,9 @@ static const char FULL_SKETCH[] =
 
 static void assert_harmless(const char *sketch, const char *key, const char *value)
 {
-  const struct reply *reply = web_post(&fitd, "/v1/evaluations?store=false", sketch);
+  static size_t calls; /* the simulation takes a hundred times as long: now and then */
+  const char *depth = calls++ % 25 == 0 ? "full" : "quick";
+  const struct reply *reply = web_post(&fitd, scratch_printf("/v1/evaluations?store=false&depth=%s", depth), sketch);
   if (reply->status == 200 || reply->status == 201)
     return;
   ck_assert_msg(reply->status == 422, "%s = %s → %ld %.300s", key, value, reply->status, reply->body);
