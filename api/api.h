@@ -122,6 +122,14 @@ void api_problem(struct api_response *response, unsigned status, const char *slu
 enum err api_evaluate_offline(char **json, bool *fits, const void *body, size_t body_len, const char *depth,
                               const char *label, const struct api_deps *deps, struct error *e) MUST_CHECK;
 
+/* Which GPUs serve a bare Hugging Face config, without a store: what `fitd advise CONFIG.json` runs. *json gets the same
+   document as POST /v1/advise (or the problem document), malloc'ed. traffic, requests_per_s: as in its query; NULL = default.
+   Return: as of api_evaluate_offline. */
+enum err api_advise_offline(char **json, const void *body, size_t body_len, const char *traffic,
+                            const char *requests_per_s, const struct api_deps *deps, struct error *e) MUST_CHECK;
+/* Such a document as one screen of text; malloc'ed. */
+enum err api_advise_text(char **text, const char *json, struct error *e) MUST_CHECK;
+
 /* The terminal view of an evaluation document (as answered by POST /v1/evaluations): verdict, the numbers that matter,
    what limits each profile. malloc'ed text in *text. width: columns of the terminal. */
 enum err api_evaluation_text(char **text, const char *json, unsigned width, struct error *e) MUST_CHECK;

@@ -85,6 +85,9 @@ api_handler frontiers_post;
 /* what_ifs_api.c */
 api_handler what_ifs_post;
 
+/* advise_api.c */
+api_handler advise_post;
+
 /* explain_api.c */
 api_handler scorecards_explain_get;
 

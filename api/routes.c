@@ -7,6 +7,7 @@ static const char *const page_keys[] = {PAGED, NULL};
 static const char *const revision_keys[] = {PAGED, "order", NULL};
 static const char *const format_keys[] = {"format", NULL};
 static const char *const evaluate_keys[] = {"store", "label", "depth", "format", NULL};
+static const char *const advise_keys[] = {"traffic", "requests_per_s", "format", NULL};
 static const char *const frontier_keys[] = {"by", "cost", "format", NULL};
 static const char *const evaluation_keys[] = {"workload", "model", "label",  "since", "until",
                                               PAGED,      "order", "format", NULL};
@@ -78,6 +79,8 @@ const struct route api_routes[] = {
      "Every configuration that no other beats in throughput and interactivity; stores nothing.", frontier_keys},
     {"POST", "/v1/what-ifs", what_ifs_post, SCOPE_EVALUATE, WRITES | ROUTE_IDEMPOTENT_KEY,
      "A sketch with a few settings varied, by grid or by case; stores nothing.", format_keys},
+    {"POST", "/v1/advise", advise_post, SCOPE_EVALUATE, WRITES | ROUTE_IDEMPOTENT_KEY,
+     "GPUs for a bare Hugging Face config, as it is, grouped, in FP8 and both; stores nothing.", advise_keys},
     {"GET", "/v1/workloads", workloads_list, SCOPE_READ, ROUTE_WORKER, "Workloads with their official sketches.",
      page_keys},
     {"GET", "/v1/workloads/{name}", workloads_get, SCOPE_READ, 0, "One workload.", NULL},

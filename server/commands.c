@@ -41,6 +41,8 @@ int commands_help(void)
       "                                    evaluate a workload sketch (FILE - reads standard input), here or on a\n"
       "                                    server (token in FITD_TOKEN). Exit 0 fit, 1 no fit, 2 not valid,\n"
       "                                    4 not available\n"
+      "  fitd advise CONFIG.json [--traffic chat|rag|code|batch] [--requests-per-s RATE] [--json]\n"
+      "                                    which GPUs serve a Hugging Face config, as it is, grouped, in FP8 and both\n"
       "  fitd check GATE FILE --server URL [--json]\n"
       "                                    check a sketch (or {sketch, measured}) at a gate of a server (token in\n"
       "                                    FITD_TOKEN). Exit 0 pass, 1 fail, 2 inconclusive, 3 no target, 4 no "

@@ -13,6 +13,7 @@ enum exit_status {
 };
 
 int command_evaluate(int argc, char *const *argv); /* evaluate.c */
+int command_advise(int argc, char *const *argv);   /* advise.c */
 int command_check(int argc, char *const *argv);    /* check.c */
 int command_accuracy(int argc, char *const *argv); /* accuracy.c */
 int command_scrape(int argc, char *const *argv);   /* scrape_command.c */
@@ -27,6 +28,9 @@ int commands_settings(bool *runs, struct config *config, struct config_sources *
 
 /* A file of at most 256 kB, or standard input for "-"; *length without a terminator. NULL after saying why. */
 char *commands_read_sketch(const char *path, size_t *length);
+
+/* The detail and every fault of a problem document, to standard error. evaluate.c */
+void commands_print_faults(const char *json);
 
 /* 0 = Monday … 6 = Sunday, 7 = off; -1: the setting is none of these. */
 int commands_review_day(const struct config *config);

@@ -142,7 +142,7 @@ static void print_fault(const json_t *fault)
   (void)fputc('\n', stderr);
 }
 
-static void print_problem(const char *json)
+void commands_print_faults(const char *json)
 {
   json_t *problem = json_loads(json, 0, NULL);
   const char *detail = json_string_value(json_object_get(problem, "detail"));
@@ -174,7 +174,7 @@ static int print_result(const struct result *result, bool is_json)
   if (is_json)
     (void)puts(result->json);
   if (status != EXIT_STATUS_OK && status != EXIT_STATUS_FAILED)
-    print_problem(result->json);
+    commands_print_faults(result->json);
   else if (!is_json)
     status = print_table(result);
   return commands_end_output(status, EXIT_STATUS_UNAVAILABLE);

@@ -316,6 +316,7 @@ static int dispatch(int argc, char *const *argv)
     int (*run)(int argc, char *const *argv);
   } commands[] = {{"serve", serve},
                   {"evaluate", command_evaluate},
+                  {"advise", command_advise},
                   {"check", command_check},
                   {"accuracy", command_accuracy},
                   {"scrape", command_scrape},

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "api/catalogue.h"
+#include "core/frontier.h"
 #include "core/search.h"
 
 static double cpu_s(void)
@@ -119,6 +120,47 @@ static double evaluate_us(struct setting *s, enum fit_depth depth, unsigned repe
   return 1e6 * (cpu_s() - began) / repeats;
 }
 
+/* A cell of a grid: the layout is held, nothing is searched. */
+static double cell_us(struct setting *s, unsigned repeats)
+{
+  static unsigned char memory[1 << 20];
+  const struct workload_serving serving = s->workload.serving;
+  const double began = cpu_s();
+  enum err err = ERR_OK;
+  s->workload.serving.tensor_parallel = 4;
+  s->workload.serving.pipeline_parallel = s->workload.serving.expert_parallel = 1;
+  s->workload.serving.attention_data_parallel = s->workload.serving.replicas = 1;
+  for (unsigned r = 0; r < repeats && err == ERR_OK; r++) {
+    const struct fit_request request = {
+        .workload = &s->workload, .model = &s->model, .hardware = &s->hardware, .depth = FIT_QUICK, .is_brief = true};
+    struct scorecard card;
+    struct arena arena;
+    arena_init(&arena, memory, sizeof memory);
+    err = fit_evaluate(&card, &request, &arena, NULL);
+  }
+  s->workload.serving = serving;
+  return err == ERR_OK ? 1e6 * (cpu_s() - began) / repeats : (double)NAN;
+}
+
+static double frontier_us(const struct setting *s, unsigned repeats)
+{
+  static unsigned char memory[1 << 20];
+  static struct frontier_point points[1024];
+  const double began = cpu_s();
+  for (unsigned r = 0; r < repeats; r++) {
+    const struct fit_request request = {
+        .workload = &s->workload, .model = &s->model, .hardware = &s->hardware, .depth = FIT_QUICK};
+    struct frontier frontier = {.points = points, .capacity = sizeof points / sizeof points[0]};
+    struct arena arena;
+    struct notes notes;
+    arena_init(&arena, memory, sizeof memory);
+    notes_init(&notes, &arena);
+    if (frontier_add(&frontier, 0, &request, &notes, &arena, NULL) != ERR_OK)
+      return (double)NAN;
+  }
+  return 1e6 * (cpu_s() - began) / repeats;
+}
+
 static int report(const char *what, double us, double bare_us, double goal_us)
 {
   printf("%-46s %8.2f us CPU, %7.1f x the roofline loop", what, us, us / bare_us);
@@ -149,6 +191,9 @@ int main(void)
   s.workload.targets.itl_ms.p99 = 150;
   missed += report("… judged by a short simulation", evaluate_us(&s, FIT_SIMULATED, 20), bare_us, 0);
   missed += report("… depth full", evaluate_us(&s, FIT_FULL, 10), bare_us, 100000);
+  missed += report("fit_evaluate, one profile, latency targets", evaluate_us(&s, 500), bare_us, 1000);
+  missed += report("a what-if cell (4,096 in 0.5 s)", cell_us(&s, 500), bare_us, 122);
+  missed += report("frontier of one profile", frontier_us(&s, 20), bare_us, 0);
   if (missed > 0)
     printf("%d goals missed\n", missed);
   return missed > 0;
