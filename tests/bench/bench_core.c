@@ -191,7 +191,6 @@ int main(void)
   s.workload.targets.itl_ms.p99 = 150;
   missed += report("… judged by a short simulation", evaluate_us(&s, FIT_SIMULATED, 20), bare_us, 0);
   missed += report("… depth full", evaluate_us(&s, FIT_FULL, 10), bare_us, 100000);
-  missed += report("fit_evaluate, one profile, latency targets", evaluate_us(&s, 500), bare_us, 1000);
   missed += report("a what-if cell (4,096 in 0.5 s)", cell_us(&s, 500), bare_us, 122);
   missed += report("frontier of one profile", frontier_us(&s, 20), bare_us, 0);
   if (missed > 0)
