@@ -168,6 +168,8 @@ static void note_source(struct notes *notes, const struct scorecard *card, const
               "latency, success and the limits of the load are simulated: %zu requests of the steady state, seed %lld; "
               "phases, bounds and memory are the closed form's",
               judged->counted, (long long)input->workload->seed);
+    if (traffic->sheddable_share_ratio > 0 && input->workload->serving.concurrency_limit == 0)
+      notes_add(notes, "sheddable_share has no effect without serving.concurrency_limit: nothing is ever refused");
     return;
   }
   if (traffic->load == LOAD_OPEN && traffic->arrival == ARRIVAL_SPIKY)

@@ -10,6 +10,9 @@
 /* Requests that make a p99 meaningful, and those that compare candidates (CORE §5). */
 enum { JUDGE_REQUESTS_FINAL = 20000, JUDGE_REQUESTS_COMPARE = 2000 };
 
+/* Places for sequences in all simulated replicas together, which bounds their memory: larger fleets are simulated in part. */
+enum { JUDGE_SEQUENCES = 32768 };
+
 /* One candidate's fleet under a multiple of the sketch's load. */
 struct judge_case {
   const struct search_input *input;

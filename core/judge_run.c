@@ -34,6 +34,12 @@ static double requests_each(const struct judge_case *c)
   return turnovers * c->candidate->state.in_system;
 }
 
+/* Room that a simulated replica takes in the arena. */
+static double sequences_each(const struct judge_case *c)
+{
+  return (double)c->candidate->engine.preset.max_batch * c->candidate->layout.attention_data_parallel;
+}
+
 /* Long traces are compared by their busiest stretch, and replayed whole in the end. */
 static size_t replayed(const struct judge_case *c)
 {
@@ -48,7 +54,8 @@ static struct size size_of(const struct judge_case *c)
   if (c->input->replay.rows != NULL)
     return (struct size){whole, replayed(c)};
   const double each = fmax(1, requests_each(c));
-  const double replicas = fmin(whole, fmax(1, floor((double)c->requests / each)));
+  const double most_replicas = fmax(1, floor(JUDGE_SEQUENCES / sequences_each(c)));
+  const double replicas = fmin(fmin(whole, most_replicas), fmax(1, floor((double)c->requests / each)));
   return (struct size){(uint32_t)replicas,
                        (size_t)fmax((double)c->requests, fmin(most_requests, ceil(replicas * each)))};
 }
