@@ -62,17 +62,18 @@ static double prompts_together(const struct engine *engine, const struct steady_
 }
 
 /* What a prompt makes the others wait. A decode step has room for prompts once: when more steps carry prompts than decodes
-   are due, the rest of the prompts goes in steps of their own. */
+   are due, the rest of the prompts goes in steps of their own, with the same host work. */
 static double stall_s(const struct engine *engine, const struct steady_load *load, double added_s, double batch)
 {
   const unsigned chunks = step_prompt_chunks(engine, load->prompt_tokens);
   const double steps_each = chunks / step_prompts_at_once(engine, load->prompt_tokens);
   const double beside_decodes = fmin(1, 1 / (prompts_due(engine, load, batch) * steps_each));
   const double stall = step_prompt_stall_s(engine, added_s, chunks, load->prompt_tokens, batch, load->output_tokens);
+  double packed;
   if (beside_decodes >= 1)
     return stall;
-  return beside_decodes * stall +
-         (1 - beside_decodes) * fmax(stall, step_prompt_packed_s(engine, load->prompt_tokens, load->cached_tokens));
+  packed = step_prompt_packed_s(engine, load->prompt_tokens, load->cached_tokens) + stall - added_s;
+  return beside_decodes * stall + (1 - beside_decodes) * packed;
 }
 
 /* Engine time of one request that shares its steps with batch - 1 others, all alike: osl·s(B) + B·P, with P what each prompt
@@ -368,14 +369,14 @@ static double idle_ratio(double in_system)
 
 /* Beyond capacity the queue has no steady state: the figures are those just below it. */
 static void evaluate_open(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
-                          const struct peak *peak)
+                          double batch_limit, const struct peak *peak)
 {
   const double most = 1 - 1e-6;
   const double rate = fmin(load->requests_per_s, most * peak->requests_per_s);
   out->is_saturated = load->requests_per_s >= peak->requests_per_s;
   solve_open(out, engine, load, rate, peak->batch);
   if (load->is_poisson)
-    add_slot_queue(out, rate, peak->requests_per_s, peak->batch);
+    add_slot_queue(out, rate, peak->requests_per_s, batch_limit);
   out->utilisation_ratio = load->requests_per_s / peak->requests_per_s;
   out->idle_ratio = idle_ratio(out->requests_per_s * out->e2e_s);
 }
@@ -400,7 +401,7 @@ void steady_evaluate(struct steady_state *out, const struct engine *engine, cons
   if (load->kind == LOAD_CLOSED)
     evaluate_closed(out, engine, load, &peak);
   else
-    evaluate_open(out, engine, load, &peak);
+    evaluate_open(out, engine, load, batch_limit, &peak);
   out->decode_batch = fmin(batch_limit, decoding(out, load, out->requests_per_s));
   if (load->kind == LOAD_CLOSED)
     out->decode_batch = fmin(out->decode_batch, load->users);

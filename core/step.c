@@ -291,10 +291,9 @@ double step_prompt_stall_s(const struct engine *engine, double added_s, double c
 }
 
 /* Groups of tokens are larger in prefill than in the decode steps that scale_experts was found on. */
-static double experts_added_s(const struct engine *engine, const struct step_time *decode, const struct step_time *step)
+static double prefill_experts_s(const struct engine *engine, const struct step_time *step)
 {
-  return (engine->constants.scale_prefill_experts - 1) *
-         (step->group_s[OPERATOR_EXPERTS] - decode->group_s[OPERATOR_EXPERTS]);
+  return (engine->constants.scale_prefill_experts - 1) * step->group_s[OPERATOR_EXPERTS];
 }
 
 double step_prompt_parts(const struct engine *engine)
@@ -317,8 +316,9 @@ double step_prompts_added_s(const struct engine *engine, const struct step_time 
     shape.draft_tokens = engine->drafter.draft_tokens;
     shape.decode_context_tokens = context_tokens;
     step_chunk(&step, engine, &shape, batch);
-    added_s +=
-        fmax(0, step.seconds - (decode->seconds - decode->draft_s) + experts_added_s(engine, decode, &step)) / parts;
+    added_s += fmax(0, step.seconds + prefill_experts_s(engine, &step) -
+                           (decode->seconds - decode->draft_s + prefill_experts_s(engine, decode))) /
+               parts;
   }
   return engine->constants.scale_prefill * added_s;
 }
@@ -345,7 +345,7 @@ double step_prompt_packed_s(const struct engine *engine, double prompt_tokens, d
     shape.prefill_tokens *= together;
     shape.prefill_sequences = together;
     step_chunk(&step, engine, &shape, together);
-    seconds += step.seconds / together;
+    seconds += (step.seconds + prefill_experts_s(engine, &step)) / together;
   }
   return engine->constants.scale_prefill * seconds / step_prompt_parts(engine);
 }
