@@ -80,14 +80,16 @@ static double forward_bytes(const struct memory_case *c, const struct layer *lay
 }
 
 /* Logits of every running sequence with the sampler's copies, on all ranks of the last stage. The first engine samples
-   nothing while it profiles chunked prefill. */
+   nothing while it profiles chunked prefill, and as many sequences as full images fit its budget: one. */
 static double sampler_bytes(const struct memory_case *c)
 {
   const struct preset *preset = c->preset;
+  const bool has_images = preset->memory.is_first_engine && c->model->vision_parameters != 0;
+  const double sequences = has_images ? 1 : preset->max_batch;
   const double multiple = preset->sampler_multiple + (c->precision->embeddings == PRECISION_FP32 ? 0.5 : 0);
   if (preset->memory.is_first_engine && preset->has_chunked_prefill)
     return 0;
-  return multiple * 4 * memory_padded_vocabulary(c->model) * preset->max_batch +
+  return multiple * 4 * memory_padded_vocabulary(c->model) * sequences +
          preset->max_batched_tokens * (2.39 * c->model->hidden_size + 4429);
 }
 

@@ -342,11 +342,23 @@ static void set_first_engine_tokens(struct subject *s, struct workload_serving *
   s->has_limits = serving->max_batch != 0 && !isnan(context);
 }
 
+/* The batch limit that the note tells: it follows from the printed activation, or is the largest batch whose graph the
+   first engine captures. 0: it tells none. */
+static unsigned noted_sequences(const struct point *point)
+{
+  static const char *const phrases[] = {"activation fits max_num_seqs ", "capture sizes 1,", "capture up to "};
+  for (size_t i = 0; i < COUNT(phrases); i++) {
+    const char *at = strcasestr(point->text[NOTE], phrases[i]);
+    if (at != NULL)
+      return (unsigned)strtoul(at + strlen(phrases[i]), NULL, 10);
+  }
+  return 0;
+}
+
 static void set_preset(struct subject *s)
 {
   const struct point *p = s->point;
   const char *block = strcasestr(p->text[NOTE], "block size ");
-  const char *sequences = strcasestr(p->text[NOTE], "activation fits max_num_seqs ");
   struct workload workload;
   struct workload_serving *serving = &workload.serving;
   struct error e;
@@ -357,8 +369,8 @@ static void set_preset(struct subject *s)
   serving->max_batched_tokens = isnan(number(p, TOKENS)) ? 0 : (unsigned)number(p, TOKENS);
   serving->memory_fraction_ratio = number(p, UTILISATION);
   s->has_fraction = !isnan(serving->memory_fraction_ratio);
-  if (sequences != NULL) /* follows from the printed activation */
-    serving->max_batch = (unsigned)strtoul(sequences + strlen("activation fits max_num_seqs "), NULL, 10);
+  if (noted_sequences(p) != 0)
+    serving->max_batch = noted_sequences(p);
   s->has_limits = serving->max_batch != 0 && serving->max_batched_tokens != 0 && strchr(p->text[VERSION], '-') == NULL;
   if (is_first_engine(p))
     set_first_engine_tokens(s, serving);

@@ -74,7 +74,8 @@ static void assert_tail(struct problem *p, const char *expected, const char *sai
     ck_assert_msg(notes.count == 0, "said: \"%s\"", notes.count > 0 ? notes.items[0] : "");
 }
 
-#define VLLM "--gpu-memory-utilization 0.9"
+#define VLLM "--gpu-memory-utilization 0.92"
+#define VLLM_0_7 "--gpu-memory-utilization 0.9"
 #define SGLANG "--mem-fraction-static 0.88"
 #define TENSORRT "--kv_cache_free_gpu_memory_fraction 0.9"
 
@@ -83,7 +84,7 @@ START_TEST(a_plain_replica)
   static struct problem p;
   problem_init(&p, "vllm");
   assert_command(&p, "vllm serve meta-llama/Meta-Llama-3.1-8B --tensor-parallel-size 1 --pipeline-parallel-size 1 "
-                     "--max-num-seqs 64 --max-num-batched-tokens 8192 --gpu-memory-utilization 0.9");
+                     "--max-num-seqs 64 --max-num-batched-tokens 8192 --gpu-memory-utilization 0.92");
   assert_tail(&p, VLLM, "");
   problem_init(&p, "sglang");
   assert_command(&p,
@@ -108,7 +109,7 @@ START_TEST(ranks_of_attention_and_experts)
       (struct layout){.tensor_parallel = 4, .pipeline_parallel = 1, .expert_parallel = 8, .attention_data_parallel = 2};
   assert_command(&p, "vllm serve meta-llama/Meta-Llama-3.1-8B --tensor-parallel-size 4 --pipeline-parallel-size 1 "
                      "--data-parallel-size 2 --enable-expert-parallel --max-num-seqs 64 "
-                     "--max-num-batched-tokens 8192 --gpu-memory-utilization 0.9");
+                     "--max-num-batched-tokens 8192 --gpu-memory-utilization 0.92");
   fixture_text(p.workload.serving.runtime, sizeof p.workload.serving.runtime, "sglang");
   assert_command(&p,
                  "python3 -m sglang.launch_server --model-path meta-llama/Meta-Llama-3.1-8B --tp-size 8 --pp-size 1 "
@@ -225,9 +226,9 @@ START_TEST(the_first_engine_has_no_data_parallel_options)
   fixture_text(p.workload.serving.runtime_version, sizeof p.workload.serving.runtime_version, "0.7");
   p.best.layout.attention_data_parallel = 2;
   p.workload.serving.prefix_caching = 0; /* off by default there */
-  assert_tail(&p, VLLM " --max-model-len 8192", "before 0.8");
+  assert_tail(&p, VLLM_0_7 " --max-model-len 8192", "before 0.8");
   p.workload.serving.chunked_prefill = 1;
-  assert_tail(&p, VLLM " --enable-chunked-prefill", "before 0.8");
+  assert_tail(&p, VLLM_0_7 " --enable-chunked-prefill", "before 0.8");
 }
 END_TEST
 

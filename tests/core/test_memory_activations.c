@@ -56,6 +56,28 @@ START_TEST(activation_peaks_as_printed)
 }
 END_TEST
 
+/* p113: the first engine profiles as many sequences as full images fit its budget, here one, so the forward pass decides;
+   with 256 of them the sampler would, at 1.50 GiB. */
+START_TEST(images_leave_no_room_for_sequences)
+{
+  const struct hardware hardware = fixture_hardware("l40s-48gb");
+  const struct layout layout = {1, 1, 1, 1};
+  struct model model = fixture_model("qwen2-7b");
+  struct preset preset = fixture_preset(&hardware, "vllm", "0.6.6");
+  struct model_precision precision;
+  struct memory_plan with, without;
+  const struct memory_case c = {
+      .model = &model, .hardware = &hardware, .layout = &layout, .precision = &precision, .preset = &preset};
+  fixture_set_precision(&precision, PRECISION_BF16);
+  preset.max_batched_tokens = 8192;
+  memory_plan_stage(&without, &c, 0);
+  model.vision_parameters = 1;
+  memory_plan_stage(&with, &c, 0);
+  ck_assert(fabs(with.activations_bytes / GIB - 1.16) < 0.06);
+  ck_assert(without.activations_bytes / GIB > 1.45);
+}
+END_TEST
+
 /* Qwen3-30B-A3B: 128 experts of 768, 8 a token, hidden 2048, 151,936 words; 8192 tokens, 1024 sequences. Sampler
    3.636·4·151936·1024 + 8192·(2.39·2048 + 4429) = 2,339,171,271 B = 2.178 GiB; workspace 2·8192·8·(2048 + 2048) = 0.5 GiB
    from 0.11 on. 0.19 printed 2.68 (p050). */
@@ -91,7 +113,8 @@ START_TEST(buffers_by_version_ranks_and_link)
               {"h100-sxm-80gb", "0.18", 4, 1, 2.17}, {"h100-sxm-80gb", "0.19", 1, 4, 0.07},
               {"h100-sxm-80gb", "0.11", 1, 1, 0.13}, {"h100-sxm-80gb", "0.11", 2, 1, 0.55},
               {"h100-sxm-80gb", "0.10", 4, 1, 1.84}, {"l40s-48gb", "0.10.2", 8, 1, 0.21},
-              {"l40s-48gb", "0.7.3", 1, 1, 0.10},    {"a100-sxm-80gb", "0.7.3", 8, 1, 2.1},
+              {"l40s-48gb", "0.7.3", 1, 1, 0.07},    {"a100-sxm-80gb", "0.7.3", 8, 1, 2.1},
+              {"l40s-48gb", "0.6.6", 1, 1, 0.14},    {"a100-sxm-80gb", "0.10.1.1", 2, 1, 0.12},
               {"mi300x-192gb", "0.6.5", 1, 1, 6.07}, {"l40s-48gb", "0.6.4", 1, 1, 0.41},
               {"h100-sxm-80gb", "0.6.4", 1, 1, 1.79}};
   for (size_t i = 0; i < FIXTURE_COUNT(rows); i++) {
@@ -167,6 +190,7 @@ int main(void)
 {
   TCase *tcase = tcase_create("memory_activations");
   tcase_add_test(tcase, activation_peaks_as_printed);
+  tcase_add_test(tcase, images_leave_no_room_for_sequences);
   tcase_add_test(tcase, experts_need_a_workspace);
   tcase_add_test(tcase, buffers_by_version_ranks_and_link);
   tcase_add_test(tcase, graphs_enter_the_budget_with_0_21);

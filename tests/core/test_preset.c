@@ -38,6 +38,29 @@ START_TEST(smaller_cards_have_smaller_defaults)
 }
 END_TEST
 
+/* Logs of 0.10.1 on an A100 of 80 GB state 256 sequences and 2048 tokens. */
+START_TEST(an_a100_has_smaller_defaults_too)
+{
+  const struct hardware a100 = fixture_hardware("a100-sxm-80gb");
+  ck_assert_uint_eq(fixture_preset(&a100, "vllm", "0.10.1.1").max_batch, 256);
+  ck_assert_uint_eq(fixture_preset(&a100, "vllm", "0.10.1.1").max_batched_tokens, 2048);
+  ck_assert_uint_eq(fixture_preset(&a100, "vllm", "").max_batch, 256);
+  ck_assert_uint_eq(fixture_preset(&a100, "vllm", "0.8").max_batch, 1024);
+  ck_assert_uint_eq(fixture_preset(&a100, "sglang", "").max_batch, 1024);
+}
+END_TEST
+
+/* Pools of three starts of 0.28 with nothing stated (Qwen3-14B in 16 and 4 bits, L40S and L4) leave 1.8 GiB beside weights
+   and pool at 0.92: 0.55 of activations, 0.25 of buffers, 0.99 of graphs. At 0.9 they would leave 0.9. */
+START_TEST(graphs_in_the_budget_made_it_larger)
+{
+  const struct hardware hardware = fixture_hardware("l40s-48gb");
+  assert_close(fixture_preset(&hardware, "vllm", "0.28").memory_fraction_ratio, 0.92, 1e-12);
+  assert_close(fixture_preset(&hardware, "vllm", "0.21").memory_fraction_ratio, 0.92, 1e-12);
+  assert_close(fixture_preset(&hardware, "vllm", "0.20").memory_fraction_ratio, 0.9, 1e-12);
+}
+END_TEST
+
 START_TEST(every_known_runtime_has_a_preset)
 {
   const struct hardware hardware = fixture_hardware("h100-sxm-80gb");
@@ -108,6 +131,8 @@ int main(void)
   TCase *tcase = tcase_create("preset");
   tcase_add_test(tcase, a_version_gets_the_newest_row_that_is_not_newer);
   tcase_add_test(tcase, smaller_cards_have_smaller_defaults);
+  tcase_add_test(tcase, an_a100_has_smaller_defaults_too);
+  tcase_add_test(tcase, graphs_in_the_budget_made_it_larger);
   tcase_add_test(tcase, every_known_runtime_has_a_preset);
   tcase_add_test(tcase, what_is_not_known_is_refused_at_its_field);
   tcase_add_test(tcase, settings_of_the_sketch_win);
