@@ -307,7 +307,8 @@ START_TEST(overload_with_impatient_clients)
 }
 END_TEST
 
-/* One of the fleet's replicas at 0.6 of its clock gets fewer requests, but what it has waits. */
+/* One of the fleet's replicas at 0.6 of its clock gets fewer requests, but those take longer. (The tail of first tokens is
+   ten of a thousand requests, and which ones moves it by as much as the clock does.) */
 START_TEST(a_slow_replica_shows_in_the_tail)
 {
   static struct problem p;
@@ -329,7 +330,8 @@ START_TEST(a_slow_replica_shows_in_the_tail)
       step_engine(&p.model, &throttled, &best->layout, &best->engine.precision, PRECISION_NONE, &best->engine.preset);
   c.slow_engine = &slow;
   judge(&with_slow, &p, &c);
-  ck_assert(with_slow.latency.ttft_s.p99 > plain.latency.ttft_s.p99);
+  ck_assert(with_slow.latency.ttft_s.p50 > plain.latency.ttft_s.p50);
+  ck_assert(with_slow.latency.e2e_s.p99 > 1.1 * plain.latency.e2e_s.p99);
   c.slow_engine = NULL;
   c.lost_replicas = 2;
   judge(&with_slow, &p, &c);
