@@ -137,8 +137,10 @@ END_TEST
    that (n - 1) × (3 - 2) is their interaction; all per GPU of a replica and hour. */
 START_TEST(interaction_is_what_is_left)
 {
-  const char *fixed = scratch_printf("%s,\"serving\":{\"tensor_parallel\":4,\"replicas\":1}", ours);
-  const char *more = scratch_printf("%s,\"serving\":{\"tensor_parallel\":4,\"replicas\":3}", ours);
+  const char *fixed =
+      scratch_printf("%s,\"serving\":{\"tensor_parallel\":4,\"pipeline_parallel\":1,\"replicas\":1}", ours);
+  const char *more =
+      scratch_printf("%s,\"serving\":{\"tensor_parallel\":4,\"pipeline_parallel\":1,\"replicas\":3}", ours);
   const json_t *before = card_of(2, fixed), *after, *comparison, *monthly;
   const double hours = 730, gpus = 4;
   put_ours(3350, "3.0", 200);
