@@ -116,11 +116,22 @@ void api_handle(struct api *api, const struct api_request *request, struct api_r
 void api_problem(struct api_response *response, unsigned status, const char *slug, const char *request_id,
                  const char *path, const char *format, ...) PRINTF_LIKE(6, 7);
 
-/* One evaluation against the built-in catalogue, without a store: what `fitd evaluate FILE` runs. *json gets the same
-   document as POST /v1/evaluations (or the problem document), malloc'ed. Return: ERR_OK, ERR_INVALID with a problem
-   document, or another error without one. *fits tells whether any scorecard fits. depth: "full" | "quick" | NULL. */
-enum err api_evaluate_offline(char **json, bool *fits, const void *body, size_t body_len, const char *depth,
-                              const char *label, const struct api_deps *deps, struct error *e) MUST_CHECK;
+/* One evaluation against the built-in catalogue, without a store: what `fitd evaluate FILE` runs. All is borrowed. */
+struct api_offline {
+  const void *body; /* the sketch */
+  size_t body_len;
+  const char *depth;      /* "full" | "quick"; NULL = as the service without one */
+  const char *label;      /* NULL = none */
+  const char *trace_file; /* whose requests stand for the sketch's trace; .csv, .jsonl or .ndjson; NULL = none */
+  const char *trace;      /* what the file holds */
+  size_t trace_len;
+};
+#define API_TRACE_MAX_BYTES ((size_t)64 * 1024 * 1024) /* of a trace, in a body or in a file */
+
+/* *json gets the same document as POST /v1/evaluations (or the problem document), malloc'ed. Return: ERR_OK, ERR_INVALID
+   with a problem document, or another error without one. *fits tells whether any scorecard fits. */
+enum err api_evaluate_offline(char **json, bool *fits, const struct api_offline *asked, const struct api_deps *deps,
+                              struct error *e) MUST_CHECK;
 
 /* Which GPUs serve a bare Hugging Face config, without a store: what `fitd advise CONFIG.json` runs. *json gets the same
    document as POST /v1/advise (or the problem document), malloc'ed. traffic, requests_per_s: as in its query; NULL = default.

@@ -2,12 +2,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "api/api.h"
 #include "api/evaluation.h"
 #include "api/history.h"
 #include "api/problem.h"
 #include "api/read.h"
+#include "api/trace.h"
 
 #define INSTANCE "/v1/evaluations"
 
@@ -22,10 +24,10 @@ static enum err problem(char **json, const struct error *e, const struct faults 
   return ERR_INVALID;
 }
 
-static enum err syntax_problem(char **json, const struct error *e, struct error *out)
+static enum err plain_problem(char **json, unsigned status, const char *slug, const struct error *e, struct error *out)
 {
   struct api_response response = {.status = 0};
-  api_problem(&response, 400, "malformed-body", "offline", INSTANCE, "%s", e->message);
+  api_problem(&response, status, slug, "offline", INSTANCE, "%s", e->message);
   *json = response.bytes;
   if (*json == NULL)
     return error_set(out, ERR_NOMEM, "", "not enough memory for the problem document");
@@ -40,14 +42,14 @@ static int word_index(const char *word, const char *const *words)
   return -1;
 }
 
-static enum err run(char **json, bool *fits, const struct sketch *sketch, const char *depth, const char *label,
+static enum err run(char **json, bool *fits, const struct sketch *sketch, const struct api_offline *asked,
                     const struct api_deps *deps, struct faults *faults, struct error *e)
 {
   static const char *const depths[] = {"full", "quick", NULL}; /* order of enum fit_depth */
-  const int index = depth != NULL ? word_index(depth, depths) : FIT_FULL;
-  const struct evaluation_options options = {.label = label,
+  const int index = asked->depth != NULL ? word_index(asked->depth, depths) : FIT_FULL;
+  const struct evaluation_options options = {.label = asked->label,
                                              .depth = index == FIT_QUICK ? FIT_QUICK : FIT_FULL,
-                                             .depth_is_given = depth != NULL,
+                                             .depth_is_given = asked->depth != NULL,
                                              .now_ms = deps->now_ms(deps->cls),
                                              .arena_bytes = deps->arena_bytes,
                                              .deps = deps};
@@ -89,7 +91,72 @@ static void check_options(const char *depth, const char *label, struct faults *f
   json_decref(value);
 }
 
-static enum err evaluate_body(char **json, bool *fits, const json_t *body, const char *depth, const char *label,
+/* ---- The trace ---- */
+
+/* By the ending of the name; false: it is none of a trace's. */
+static bool choose_carrier(enum trace_carrier *carrier, const char *file)
+{
+  static const char *const endings[] = {".csv", ".jsonl", ".ndjson"};
+  const char *ending = strrchr(file, '.');
+  for (size_t i = 0; ending != NULL && i < sizeof endings / sizeof endings[0]; i++)
+    if (strcasecmp(ending, endings[i]) == 0) {
+      *carrier = i == 0 ? TRACE_CSV : TRACE_JSON_LINES;
+      return true;
+    }
+  return false;
+}
+
+/* What was done to the rows, which the service says of the stored trace, is said of the evaluation. */
+static enum err note_assumptions(struct sketch *sketch, const struct trace *trace, struct error *e)
+{
+  const char *name = sketch->workload.traffic.trace;
+  const json_t *sentence;
+  size_t i;
+  json_array_foreach(trace->assumptions, i, sentence)
+  {
+    json_t *note = json_sprintf("trace %s: %s", name, json_string_value(sentence));
+    if (note == NULL || json_array_append_new(sketch->notes, note) != 0)
+      return error_set(e, ERR_NOMEM, "", "not enough memory to describe the trace");
+  }
+  return ERR_OK;
+}
+
+/* The requests of the file become those that the sketch replays. A file without a trace in the sketch, and the other way
+   round, is a fault. */
+static enum err take_trace(struct sketch *sketch, const struct api_offline *asked, struct faults *faults,
+                           struct error *e)
+{
+  const bool names_trace = sketch->workload.traffic.load == LOAD_TRACE;
+  enum trace_carrier carrier;
+  struct trace trace;
+  enum err rc;
+  if (asked->trace_file == NULL && names_trace)
+    faults_add(faults, FAULT_UNSUPPORTED, "/traffic/trace", NULL,
+               "the requests of \"%s\" are with the service that stores them: give their file with --trace FILE",
+               sketch->workload.traffic.trace);
+  else if (asked->trace_file != NULL && !names_trace)
+    faults_add(faults, FAULT_CONFLICT, "/traffic", NULL,
+               "--trace %.60s was given, but the sketch replays no trace: \"trace\": \"NAME\" stands in the place of "
+               "requests_per_s or concurrency",
+               asked->trace_file);
+  else if (asked->trace_file != NULL && !choose_carrier(&carrier, asked->trace_file))
+    faults_add(faults, FAULT_UNSUPPORTED, "--trace", NULL, "%.120s ends in none of .csv, .jsonl, .ndjson",
+               asked->trace_file);
+  else if (asked->trace_file != NULL) {
+    rc = trace_read(&trace, carrier, asked->trace, asked->trace_len, faults, e);
+    if (rc == ERR_OK)
+      rc = note_assumptions(sketch, &trace, e);
+    if (rc == ERR_OK)
+      rc = trace_replay_set(sketch, &trace.requests, trace.digest, e);
+    trace_fini(&trace);
+    return rc;
+  }
+  return ERR_OK;
+}
+
+/* ---- The whole ---- */
+
+static enum err evaluate_body(char **json, bool *fits, const json_t *body, const struct api_offline *asked,
                               const struct api_deps *deps, struct error *e)
 {
   struct catalogue *catalogue = NULL;
@@ -102,10 +169,14 @@ static enum err evaluate_body(char **json, bool *fits, const json_t *body, const
   rc = catalogue_acquire(&snapshot, catalogue, e);
   if (rc != ERR_OK)
     goto out;
-  check_options(depth, label, &faults);
+  check_options(asked->depth, asked->label, &faults);
   sketch_read(&sketch, snapshot, body, "", &faults);
   if (faults.count == 0)
-    rc = run(json, fits, &sketch, depth, label, deps, &faults, e);
+    rc = take_trace(&sketch, asked, &faults, e);
+  if (rc == ERR_OK && faults.count == 0)
+    rc = run(json, fits, &sketch, asked, deps, &faults, e);
+  else if (rc == ERR_LIMIT)
+    rc = plain_problem(json, 413, "payload-too-large", e, e);
   sketch_fini(&sketch);
   if (faults.count > 0)
     rc = problem(json, e, &faults, e);
@@ -116,8 +187,8 @@ out:
   return rc;
 }
 
-enum err api_evaluate_offline(char **json, bool *fits, const void *body, size_t body_len, const char *depth,
-                              const char *label, const struct api_deps *deps, struct error *e)
+enum err api_evaluate_offline(char **json, bool *fits, const struct api_offline *asked, const struct api_deps *deps,
+                              struct error *e)
 {
   struct error seen = {.code = ERR_OK};
   json_t *parsed = NULL;
@@ -125,12 +196,12 @@ enum err api_evaluate_offline(char **json, bool *fits, const void *body, size_t 
   enum err rc;
   *json = NULL;
   *fits = false;
-  rc = read_json(&parsed, body, body_len, &line, &column, &seen);
+  rc = read_json(&parsed, asked->body, asked->body_len, &line, &column, &seen);
   if (rc == ERR_INVALID)
-    return syntax_problem(json, &seen, e);
+    return plain_problem(json, 400, "malformed-body", &seen, e);
   if (rc != ERR_OK)
     return error_set(e, rc, seen.pointer, "%s", seen.message);
-  rc = evaluate_body(json, fits, parsed, depth, label, deps, e);
+  rc = evaluate_body(json, fits, parsed, asked, deps, e);
   json_decref(parsed);
   return rc;
 }

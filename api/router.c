@@ -6,7 +6,6 @@
 #include <string.h>
 
 #define BODY_MAX_BYTES (256 * 1024)
-#define TRACE_BODY_MAX_BYTES (64 * 1024 * 1024)
 
 static bool is_segment_char(char c)
 {
@@ -106,5 +105,5 @@ void api_route_info(struct api_route_info *out, const char *method, const char *
   out->computes = (match.route->flags & ROUTE_COMPUTES) != 0;
   out->takes_body = (match.route->flags & (ROUTE_BODY | ROUTE_BODY_OPTIONAL)) != 0;
   if ((match.route->flags & ROUTE_BODY_TRACE) != 0)
-    out->body_max_bytes = TRACE_BODY_MAX_BYTES;
+    out->body_max_bytes = API_TRACE_MAX_BYTES;
 }

@@ -37,10 +37,11 @@ int commands_help(void)
   (void)fputs(
       "fitd: which hardware fits an inference workload, at what latency and cost.\n\n"
       "  fitd [serve] [SETTINGS]           run the service\n"
-      "  fitd evaluate FILE [--json] [--depth quick|full] [--label TEXT] [--server URL]\n"
+      "  fitd evaluate FILE [--json] [--depth quick|full] [--label TEXT] [--server URL | --trace FILE]\n"
       "                                    evaluate a workload sketch (FILE - reads standard input), here or on a\n"
-      "                                    server (token in FITD_TOKEN). Exit 0 fit, 1 no fit, 2 not valid,\n"
-      "                                    4 not available\n"
+      "                                    server (token in FITD_TOKEN). --trace: the requests (.csv, .jsonl or\n"
+      "                                    .ndjson) of the trace that the sketch names. Exit 0 fit, 1 no fit,\n"
+      "                                    2 not valid, 4 not available\n"
       "  fitd advise CONFIG.json [--traffic chat|rag|code|batch] [--requests-per-s RATE] [--json]\n"
       "                                    which GPUs serve a Hugging Face config, as it is, grouped, in FP8 and both\n"
       "  fitd check GATE FILE --server URL [--json]\n"
@@ -150,19 +151,24 @@ int commands_settings(bool *runs, struct config *config, struct config_sources *
 
 char *commands_read_sketch(const char *path, size_t *length)
 {
+  return commands_read_file(path, SKETCH_MAX_BYTES, length);
+}
+
+char *commands_read_file(const char *path, size_t max_bytes, size_t *length)
+{
   bool is_stdin = strcmp(path, "-") == 0;
   FILE *file = is_stdin ? stdin : fopen(path, "re");
-  char *bytes = malloc(SKETCH_MAX_BYTES + 1);
+  char *bytes = malloc(max_bytes + 1);
   bool ok = file != NULL && bytes != NULL;
   if (file == NULL) {
     (void)fprintf(stderr, "fitd: %s can not be read: %s\n", path, strerror(errno));
   } else if (bytes != NULL) {
-    *length = fread(bytes, 1, SKETCH_MAX_BYTES + 1, file);
+    *length = fread(bytes, 1, max_bytes + 1, file);
     if (ferror(file)) {
       (void)fprintf(stderr, "fitd: reading %s failed: %s\n", path, strerror(errno));
       ok = false;
-    } else if (*length > SKETCH_MAX_BYTES) {
-      (void)fprintf(stderr, "fitd: %s is larger than the limit of 256 kB\n", path);
+    } else if (*length > max_bytes) {
+      (void)fprintf(stderr, "fitd: %s is larger than the limit of %zu kB\n", path, max_bytes / 1024);
       ok = false;
     }
   }

@@ -28,6 +28,8 @@ int commands_settings(bool *runs, struct config *config, struct config_sources *
 
 /* A file of at most 256 kB, or standard input for "-"; *length without a terminator. NULL after saying why. */
 char *commands_read_sketch(const char *path, size_t *length);
+/* The same of at most `max_bytes`. */
+char *commands_read_file(const char *path, size_t max_bytes, size_t *length);
 
 /* The detail and every fault of a problem document, to standard error. evaluate.c */
 void commands_print_faults(const char *json);

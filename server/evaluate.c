@@ -15,7 +15,7 @@
 #define WIDTH_DEFAULT 120
 
 struct options {
-  const char *file, *depth, *label, *server;
+  const char *file, *depth, *label, *server, *trace;
   bool is_json;
 };
 
@@ -27,8 +27,7 @@ struct result {
 
 /* ---- Evaluation ---- */
 
-static void evaluate_here(struct result *result, const struct options *options, const struct config *config,
-                          const char *sketch, size_t length)
+static void evaluate_offline(struct result *result, const struct api_offline *asked, const struct config *config)
 {
   struct deps deps = {.store = NULL, .log = NULL};
   struct error e = {.code = ERR_OK, .message = ""};
@@ -36,7 +35,7 @@ static void evaluate_here(struct result *result, const struct options *options, 
   bool fits = false;
   enum err err;
   deps_fill(&api_deps, &deps, (size_t)config->evaluation_memory << 20);
-  err = api_evaluate_offline(&result->json, &fits, sketch, length, options->depth, options->label, &api_deps, &e);
+  err = api_evaluate_offline(&result->json, &fits, asked, &api_deps, &e);
   if (err == ERR_OK) {
     result->status = fits ? EXIT_STATUS_OK : EXIT_STATUS_FAILED;
     return;
@@ -44,6 +43,27 @@ static void evaluate_here(struct result *result, const struct options *options, 
   result->status = err == ERR_INVALID ? EXIT_STATUS_INVALID : EXIT_STATUS_UNAVAILABLE;
   if (result->json == NULL)
     (void)fprintf(stderr, "fitd: %s\n", e.message[0] != '\0' ? e.message : error_text(err));
+}
+
+static void evaluate_here(struct result *result, const struct options *options, const struct config *config,
+                          const char *sketch, size_t length)
+{
+  struct api_offline asked = {.body = sketch,
+                              .body_len = length,
+                              .depth = options->depth,
+                              .label = options->label,
+                              .trace_file = options->trace};
+  char *trace = NULL;
+  if (options->trace != NULL) {
+    trace = commands_read_file(options->trace, API_TRACE_MAX_BYTES, &asked.trace_len);
+    if (trace == NULL) {
+      result->status = EXIT_STATUS_INVALID;
+      return;
+    }
+    asked.trace = trace;
+  }
+  evaluate_offline(result, &asked, config);
+  free(trace);
 }
 
 static char *server_url(const struct options *options)
@@ -184,8 +204,8 @@ static int print_result(const struct result *result, bool is_json)
 
 static bool take_option(struct options *options, int argc, char *const *argv, int *at)
 {
-  static const char *const names[] = {"--depth", "--label", "--server"};
-  const char **values[] = {&options->depth, &options->label, &options->server};
+  static const char *const names[] = {"--depth", "--label", "--server", "--trace"};
+  const char **values[] = {&options->depth, &options->label, &options->server, &options->trace};
   size_t i;
   for (i = 0; i < sizeof names / sizeof names[0]; i++)
     if (strcmp(argv[*at], names[i]) == 0 && *at + 1 < argc) {
@@ -217,6 +237,12 @@ int command_evaluate(int argc, char *const *argv)
       return commands_refuse_word(argv[i]);
   if (options.file == NULL) {
     (void)fputs("fitd: evaluate needs a FILE, or - for standard input\n", stderr);
+    return EXIT_STATUS_INVALID;
+  }
+  if (options.trace != NULL && options.server != NULL) {
+    (void)fputs("fitd: --trace is for evaluations without a server: put the trace there first (PUT "
+                "/v1/traces/NAME) and name it in the sketch\n",
+                stderr);
     return EXIT_STATUS_INVALID;
   }
   if (!commands_load_config(&config, &sources, &faults, false))

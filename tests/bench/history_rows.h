@@ -115,6 +115,7 @@ static void make_documents(void)
   static struct deps deps;
   struct api_deps api_deps;
   struct error e = {.code = ERR_OK, .message = ""};
+  struct api_offline asked;
   char *text = NULL;
   bool fits;
   json_t *evaluation;
@@ -124,7 +125,8 @@ static void make_documents(void)
                  "\"%s\",\"%s\"]}",
                  profiles[0], profiles[1], profiles[2], profiles[3]);
   deps_fill(&api_deps, &deps, (size_t)64 << 20);
-  if (api_evaluate_offline(&text, &fits, sketch, strlen(sketch), "quick", NULL, &api_deps, &e) != ERR_OK)
+  asked = (struct api_offline){.body = sketch, .body_len = strlen(sketch), .depth = "quick"};
+  if (api_evaluate_offline(&text, &fits, &asked, &api_deps, &e) != ERR_OK)
     fail("evaluation", e.message);
   evaluation = json_loads(text, 0, NULL);
   (void)snprintf(head, sizeof head, "{\"workload\":\"workload-00\"}");

@@ -1,4 +1,5 @@
 /* Traces through the real daemon: put, read, page, replace under conditions, limits, and sketches that name them. */
+#include "tests/lib/command.h"
 #include "tests/lib/daemon.h"
 #include "tests/lib/doc.h"
 #include "tests/lib/sample.h"
@@ -299,6 +300,71 @@ START_TEST(a_trace_is_replayed)
 }
 END_TEST
 
+static const char *write_sketch(const char *text)
+{
+  const char *path = scratch_printf("%s/sketch.json", fitd.dir);
+  FILE *file = fopen(path, "wb");
+  ck_assert_ptr_nonnull(file);
+  ck_assert_int_ge(fputs(text, file), 0);
+  ck_assert_int_eq(fclose(file), 0);
+  return path;
+}
+
+static struct command_result evaluate_file(const char *sketch, const char *trace, const char *server)
+{
+  const char *const arguments[] = {
+      "evaluate", "--json", write_sketch(sketch), "--trace", trace, server != NULL ? "--server" : NULL, server, NULL};
+  return command_run(arguments, NULL);
+}
+
+/* The file on the command line and the trace in the service are the same requests and get the same card. */
+static const struct {
+  const char *type, *file;
+} recordings[] = {
+    {CSV, "azure_2023_conv_400.csv"}, {CSV, "azure_2023_code_400.csv"}, {LINES, "mooncake_synthetic_150.jsonl"}};
+
+START_TEST(the_command_replays_files)
+{
+  static const char sketch[] = "{\"workload\":\"w\",\"model\":\"llama-3.1-8b\",\"profiles\":[\"h100-sxm-80gb\"],"
+                               "\"traffic\":{\"trace\":{\"name\":\"recorded\",\"rate_scale\":0.5}}}";
+  static const char *const same[] = {"verdict",    "trace_digest", "seed",    "configuration", "latency",
+                                     "throughput", "limits",       "success", "cost",          "stress"};
+  const char *path = suite_source_path(scratch_printf("tests/data/traces/%s", recordings[_i].file));
+  struct command_result result;
+  const json_t *there, *here;
+  (void)put_file("recorded", recordings[_i].type, recordings[_i].file, 201);
+  there = doc_at(web_post_created(&fitd, "/v1/evaluations", sketch), "scorecards.0");
+  result = evaluate_file(sketch, path, NULL);
+  ck_assert_msg(result.exit_status == 0 || result.exit_status == 1, "%d %.300s", result.exit_status, result.err);
+  here = doc_at(doc_parse(result.out), "scorecards.0");
+  ck_assert(!doc_is_null(here, "latency.ttft_ms.p99"));
+  for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
+    doc_assert_same(doc_at(here, same[i]), doc_at(there, same[i]));
+}
+END_TEST
+
+START_TEST(the_command_refuses_files)
+{
+  static const char sketch[] = "{\"workload\":\"w\",\"model\":\"llama-3.1-8b\",\"traffic\":{\"trace\":\"recorded\"}}";
+  const char *path = scratch_printf("%s/rows.csv", fitd.dir);
+  FILE *file = fopen(path, "wb");
+  struct command_result result;
+  ck_assert_ptr_nonnull(file);
+  ck_assert_int_ge(fputs("arrival_s,input_tokens,output_tokens\n0,x,10\n1,1,1\n-1,1,1\n", file), 0);
+  ck_assert_int_eq(fclose(file), 0);
+  result = evaluate_file(sketch, path, NULL);
+  ck_assert_int_eq(result.exit_status, 2);
+  ck_assert_msg(strstr(result.err, "/lines/2/input_tokens: ") != NULL, "%s", result.err);
+  ck_assert_msg(strstr(result.err, "/lines/4/arrival_s: ") != NULL, "%s", result.err);
+  result = evaluate_file(sketch, scratch_printf("%s/none.csv", fitd.dir), NULL);
+  ck_assert_int_eq(result.exit_status, 2);
+  ck_assert_msg(strstr(result.err, "none.csv can not be read") != NULL, "%s", result.err);
+  result = evaluate_file(sketch, path, "http://127.0.0.1:9");
+  ck_assert_int_eq(result.exit_status, 2);
+  ck_assert_msg(strstr(result.err, "PUT /v1/traces/NAME") != NULL, "%s", result.err);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("scenario/traces");
@@ -316,5 +382,7 @@ int main(void)
   tcase_add_test(tcase, sketches_name_traces);
   tcase_add_test(tcase, a_trace_is_replayed);
   tcase_add_test(tcase, survives_a_power_cut);
+  tcase_add_loop_test(tcase, the_command_replays_files, 0, sizeof recordings / sizeof recordings[0]);
+  tcase_add_test(tcase, the_command_refuses_files);
   return suite_run(suite);
 }
