@@ -38,7 +38,6 @@ struct sketch {
   struct sketch_calibration *calibrations; /* owned; one a profile */
   bool profiles_are_named;                 /* the sketch lists them */
   json_t *quality;                         /* targets.quality as sent; NULL when absent; owned */
-  bool precision_is_word;                  /* one word for weights, KV cache and activations */
   json_t *stack, *context;     /* owned; NULL when absent; a stored stack as {"name", "revision", parts…} */
   char stack_name[65];         /* of a stored stack; "" = none, or given in full */
   char digest[72];             /* of the canonical sketch */

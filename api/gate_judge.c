@@ -139,7 +139,7 @@ static void judge_fitting(struct gate_reasons *reasons, const json_t *card)
   const char *why = json_string_value(json_object_get(card, "no_fit_reason"));
   const char *detail = json_string_value(json_object_get(card, "no_fit_detail"));
   struct gate_reason *reason;
-  if (verdict == NULL || strcmp(verdict, "no_fit") != 0 || !isnan(figure_value(card, "latency.ttft_ms.p50")))
+  if (verdict == NULL || strcmp(verdict, "fit") == 0 || !isnan(figure_value(card, "latency.ttft_ms.p50")))
     return;
   reason =
       gate_reason_add(reasons, "verdict", "verdict", json_string_value(json_object_get(card, "profile")), GATE_FAIL);

@@ -65,7 +65,7 @@ static json_t *write_formats(const struct scorecard_change *change, const struct
 /* A sketch that gives its precision as one word has nothing below "/precision" to change. */
 static bool put_values(json_t *to, const struct scorecard_change *change, const struct sketch *sketch)
 {
-  const bool is_word = sketch->precision_is_word && is_format(change->pointer);
+  const bool is_word = sketch->workload.precision_is_word && is_format(change->pointer);
   if (is_word)
     return put(to, "pointer", json_string("/precision")) &&
            put(to, "from", json_string(precision_name(sketch->workload.weights))) &&

@@ -52,18 +52,6 @@ static void read_format(const json_t *value, const char *pointer, void *to, stru
                read_excerpt(excerpt, text));
 }
 
-/* One word stands for weights, KV cache and activations where all three exist in that format; formats that only weights
-   are stored in leave the other two to the model and the runtime. */
-static void spread_format(struct workload *workload, enum precision precision)
-{
-  workload->weights = precision;
-  if (precision == PRECISION_FP32 || precision == PRECISION_BF16 || precision == PRECISION_FP16 ||
-      precision == PRECISION_FP8) {
-    workload->kv_cache = precision;
-    workload->activations = precision;
-  }
-}
-
 void sketch_read_precision(const json_t *value, const char *pointer, void *to, struct faults *faults)
 {
   struct workload *workload = to;
@@ -77,7 +65,7 @@ void sketch_read_precision(const json_t *value, const char *pointer, void *to, s
     (void)read_object(value, pointer, fields, COUNT_OF(fields), faults);
   } else {
     read_format(value, pointer, &word, faults);
-    spread_format(workload, word);
+    workload_set_precision(workload, word);
   }
 }
 
@@ -358,7 +346,6 @@ static void read_top(struct reading *reading, const json_t *body, const char *po
   if (!read_object(body, pointer, fields, COUNT_OF(fields), faults))
     return;
   workload->uses_live_hardware = hardware == 1;
-  reading->sketch->precision_is_word = json_is_string(json_object_get(body, "precision"));
   find_draft_model(reading, pointer, faults);
   if (!reading->sketch->profiles_are_named)
     default_profiles(reading, pointer, faults);

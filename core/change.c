@@ -35,6 +35,7 @@ static enum err set_and_evaluate(struct scorecard *out, bool *is_possible, const
   if (subject->hardware != NULL)
     request.hardware = subject->hardware;
   request.depth = base->depth;
+  request.is_verdict_enough = base->is_verdict_enough;
   if (err == ERR_OK)
     err = fit_evaluate(out, &request, base->arena, e);
   arena_release(base->arena, mark);
@@ -68,7 +69,7 @@ enum err change_evaluate(struct scorecard *out, bool *is_possible, const struct 
 }
 
 /* knob_get only reads: the subject's pointers are not const because knob_set shares them. */
-struct knob_value change_value(const struct fit_request *request, const char *pointer)
+static struct knob_value given_value(const struct fit_request *request, const char *pointer)
 {
   struct knob_value value = knob_number((double)NAN);
   struct workload workload;
@@ -87,6 +88,35 @@ struct knob_value change_value(const struct fit_request *request, const char *po
   }
   if (knob_get(&value, pointer, &subject, NULL) != ERR_OK)
     value.type = KNOB_VALUE_NULL;
+  return value;
+}
+
+static struct knob_value count_or_null(unsigned count)
+{
+  struct knob_value value = knob_number(count);
+  if (count == 0)
+    value.type = KNOB_VALUE_NULL;
+  return value;
+}
+
+struct knob_value change_value(const struct fit_request *request, const struct scorecard *card,
+                               const struct preset *preset, const char *pointer)
+{
+  const struct scorecard_configuration *c = &card->configuration;
+  const struct knob_value value = given_value(request, pointer);
+  const struct {
+    const char *pointer;
+    struct knob_value value;
+  } taken[] = {{"/precision/weights", knob_text(precision_name(c->weights))},
+               {"/precision/kv_cache", knob_text(precision_name(c->kv_cache))},
+               {"/serving/tensor_parallel", count_or_null(c->tensor_parallel)},
+               {"/serving/replicas", count_or_null(c->replicas)},
+               {"/serving/max_batch", count_or_null(c->max_batch)},
+               {"/serving/max_batched_tokens", count_or_null(preset->max_batched_tokens)},
+               {"/serving/memory_fraction", knob_number(preset->memory_fraction_ratio)}};
+  for (size_t i = 0; i < sizeof taken / sizeof taken[0] && value.type == KNOB_VALUE_NULL; i++)
+    if (strcmp(taken[i].pointer, pointer) == 0)
+      return taken[i].value;
   return value;
 }
 

@@ -4,12 +4,14 @@
 #define FITD_CORE_CHANGE_H
 
 #include "core/fit.h"
+#include "core/preset.h"
 
 /* What is changed, and how it is evaluated. */
 struct change_base {
   const struct fit_request *request;
   enum fit_depth depth;
   struct arena *arena;
+  bool is_verdict_enough; /* as of fit_request */
 };
 
 /* The card of the request with `pointer` set to `value`. *is_possible false: the setting, or the sketch with it, is
@@ -18,8 +20,9 @@ struct change_base {
 enum err change_evaluate(struct scorecard *out, bool *is_possible, const struct change_base *base, const char *pointer,
                          const struct knob_value *value, struct error *e) MUST_CHECK;
 
-/* What the setting is now; KNOB_VALUE_NULL where it is not given. */
-struct knob_value change_value(const struct fit_request *request, const char *pointer);
+/* What the setting is now: the request's, else what was taken for it; KNOB_VALUE_NULL where there is neither. */
+struct knob_value change_value(const struct fit_request *request, const struct scorecard *card,
+                               const struct preset *preset, const char *pointer);
 
 /* The figures that differ by over 0.5 % between two cards, most telling first. */
 void change_effects(struct scorecard_change *change, const struct scorecard *from, const struct scorecard *to);

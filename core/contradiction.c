@@ -96,13 +96,14 @@ struct floors {
   double step_s;    /* of one sequence alone */
 };
 
-static double widest_replica(const struct search_input *input)
+/* Whatever cut the sketch holds: a limit that another cut could keep is missed, not impossible. */
+static double widest_group(const struct search_input *input)
 {
-  const struct workload_serving *serving = &input->workload->serving;
+  const unsigned held = input->workload->serving.tensor_parallel;
   unsigned degrees[64];
   const size_t count = parallel_tensor_degrees(degrees, 64, input->model, input->hardware);
-  const double tensor = serving->tensor_parallel != 0 ? serving->tensor_parallel : count > 0 ? degrees[count - 1] : 1;
-  return tensor * fmax(1, serving->attention_data_parallel) * fmax(1, serving->pipeline_parallel);
+  const unsigned widest = count > 0 ? degrees[count - 1] : 1;
+  return held > widest ? held : widest;
 }
 
 static void fastest(double *peak_flops, double *bytes, const struct search_input *input, enum precision format)
@@ -120,7 +121,7 @@ static struct floors floors_of(const struct search_input *input)
   const double layers = fmax(0, active - (double)counts.head); /* the head is needed for the last token alone */
   const struct model_precision *precision = &input->precision;
   double peak_flops = 0, bytes = INFINITY;
-  struct floors floors = {.devices = widest_replica(input)};
+  struct floors floors = {.devices = widest_group(input)};
   fastest(&peak_flops, &bytes, input, precision->dense);
   fastest(&peak_flops, &bytes, input, precision->attention);
   if (served_has_experts(input->model))

@@ -26,6 +26,9 @@ void finding_add(struct finding_case *c, const char *code, enum severity severit
 
 bool finding_has(const struct scorecard *card, const char *code);
 
+/* The first layer with plain attention of its own, the one most models are made of; NULL where there is none. */
+const struct attention *finding_plain_attention(const struct model *model);
+
 /* KV heads of the same model with grouped attention: 8 query heads a KV head where there are none, 8 KV heads where there
    are more; 0 = attention is grouped, or of another kind. */
 unsigned finding_grouped_heads(const struct model *model);

@@ -10,8 +10,7 @@
 
 /* ---- grouped attention ---- */
 
-/* The first layer with plain attention of its own, the one most models are made of; NULL where there is none. */
-static const struct attention *plain_attention(const struct model *model)
+const struct attention *finding_plain_attention(const struct model *model)
 {
   for (unsigned i = 0; i < model->layer_count; i++) {
     const struct attention *a = &model->layers[model->layer_order[i]].attention;
@@ -24,7 +23,7 @@ static const struct attention *plain_attention(const struct model *model)
 unsigned finding_grouped_heads(const struct model *model)
 {
   const unsigned group = 8;
-  const struct attention *a = plain_attention(model);
+  const struct attention *a = finding_plain_attention(model);
   unsigned heads;
   if (a == NULL || a->kv_heads <= 1 || (a->kv_heads <= group && a->kv_heads != a->query_heads))
     return 0;
@@ -51,7 +50,7 @@ static bool kv_dominates(const struct scorecard *card)
 
 static void find_ungrouped(struct finding_case *c)
 {
-  const struct attention *a = plain_attention(c->input->model);
+  const struct attention *a = finding_plain_attention(c->input->model);
   const unsigned heads = finding_grouped_heads(c->input->model);
   const double bytes = c->card->memory.kv_bytes_per_token;
   if (heads == 0 || !kv_dominates(c->card))
@@ -74,7 +73,7 @@ static void find_ungrouped(struct finding_case *c)
 /* Weights of half the bytes are advised by habit: says how little of a step's traffic they are. */
 static void find_masked(struct finding_case *c)
 {
-  const struct attention *a = plain_attention(c->input->model);
+  const struct attention *a = finding_plain_attention(c->input->model);
   const unsigned heads = finding_grouped_heads(c->input->model);
   const double share = kv_share(c->card);
   const double by_heads = heads != 0 ? share * (1 - (double)heads / a->kv_heads) : 0;
@@ -242,7 +241,7 @@ static void find_eager(struct finding_case *c)
 static void find_head_size(struct finding_case *c)
 {
   static const unsigned fused[] = {32, 64, 80, 96, 112, 120, 128, 160, 192, 224, 256, 512};
-  const struct attention *a = plain_attention(c->input->model);
+  const struct attention *a = finding_plain_attention(c->input->model);
   const struct scorecard_evidence evidence[] = {{"head_dim", a != NULL ? a->head_dim : (double)NAN}};
   if (a == NULL)
     return;

@@ -1,6 +1,7 @@
 /* The facade: checks that this version can compute what the sketch asks, resolves what it leaves open, searches, reports. */
 #include "core/fit.h"
 
+#include "core/advice.h"
 #include "core/alternatives.h"
 #include "core/contradiction.h"
 #include "core/finding.h"
@@ -15,6 +16,7 @@
 #include "core/stress.h"
 #include "core/traffic.h"
 #include "core/variants.h"
+#include "core/ways_out.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -208,6 +210,7 @@ enum err fit_resolve(struct search_input *input, const struct fit_request *reque
   input->model = request->model;
   input->hardware = request->hardware;
   input->is_brief = request->is_brief;
+  input->is_verdict_enough = request->is_verdict_enough;
   if ((err = take_calibration(input, request->calibration, arena, e)) != ERR_OK)
     return err;
   if ((err = traffic_resolve(input, request, notes, arena, e)) != ERR_OK)
@@ -282,7 +285,11 @@ static enum err complete(struct scorecard *out, const struct fit_request *reques
   if (err != ERR_OK)
     return err;
   alternatives_fill(out, request->workload);
-  return finding_fill(&findings, e);
+  if ((err = finding_fill(&findings, e)) != ERR_OK)
+    return err;
+  if ((err = advice_fill(&findings, e)) != ERR_OK)
+    return err;
+  return ways_out_fill(&findings, e);
 }
 
 /* The simulation's choice in place of the closed form's, and its knee where the depth or a promise asks for it. */

@@ -183,6 +183,7 @@ static void clear(void *at, const struct knob *knob)
   case KNOB_WHOLE: *(double *)at = (double)NAN; break;
   case KNOB_COUNT: *(unsigned *)at = 0; break;
   case KNOB_FLAG: *(int *)at = -1; break;
+  case KNOB_SPREAD:
   case KNOB_FORMAT: *(enum precision *)at = PRECISION_NONE; break;
   case KNOB_ARRIVAL: *(enum arrival_kind *)at = ARRIVAL_POISSON; break;
   case KNOB_WORD: *(char *)at = '\0'; break;
@@ -217,6 +218,7 @@ static enum err store(void *at, const struct knob *knob, const struct knob_value
       *(unsigned *)at = (unsigned)number;
     return err;
   case KNOB_FLAG: return store_flag(at, knob->pointer, value, e);
+  case KNOB_SPREAD:
   case KNOB_FORMAT: return store_precision(at, knob->pointer, value, e);
   case KNOB_ARRIVAL: return store_arrival(at, knob->pointer, value, e);
   case KNOB_WORD: return store_word(at, knob->size, knob->pointer, value, e);
@@ -259,6 +261,7 @@ static struct knob_value load(const void *at, const struct knob *knob)
     value.number = *(const int *)at;
     value.type = *(const int *)at >= 0 ? KNOB_VALUE_FLAG : KNOB_VALUE_NULL;
     return value;
+  case KNOB_SPREAD:
   case KNOB_FORMAT:
     return *(const enum precision *)at != PRECISION_NONE ? knob_text(precision_name(*(const enum precision *)at))
                                                          : value;
@@ -273,8 +276,9 @@ static struct knob_value load(const void *at, const struct knob *knob)
 
 bool knob_kind(enum knob_kind *kind, bool *is_nullable, const char *pointer, const struct knob_subject *subject)
 {
-  static const enum knob_kind kinds[] = {KNOB_KIND_REAL, KNOB_KIND_COUNT,     KNOB_KIND_COUNT, KNOB_KIND_LENGTH,
-                                         KNOB_KIND_FLAG, KNOB_KIND_PRECISION, KNOB_KIND_WORD,  KNOB_KIND_WORD};
+  static const enum knob_kind kinds[] = {KNOB_KIND_REAL,      KNOB_KIND_COUNT, KNOB_KIND_COUNT,
+                                         KNOB_KIND_LENGTH,    KNOB_KIND_FLAG,  KNOB_KIND_PRECISION,
+                                         KNOB_KIND_PRECISION, KNOB_KIND_WORD,  KNOB_KIND_WORD};
   void *base;
   const struct knob *knob = find(&base, pointer, subject);
   if (is_nullable != NULL)
@@ -310,6 +314,25 @@ static enum err check_load(const struct workload *workload, const char *pointer,
   return ERR_OK;
 }
 
+static enum err set_workload(struct workload *workload, const struct knob *knob, const struct knob_value *value,
+                             struct error *e)
+{
+  enum err err = check_load(workload, knob->pointer, e);
+  if (err == ERR_OK)
+    err = store((char *)workload + knob->offset, knob, value, e);
+  if (err != ERR_OK)
+    return err;
+  if (strncmp(knob->pointer, "/targets/", strlen("/targets/")) == 0)
+    workload->targets.are_given = true;
+  if (knob->storage == KNOB_ARRIVAL)
+    workload->traffic.arrival_is_given = value->type != KNOB_VALUE_NULL;
+  if (knob->storage == KNOB_SPREAD)
+    workload_set_precision(workload, workload->weights);
+  if (knob->storage == KNOB_FORMAT)
+    workload->precision_is_word = false;
+  return ERR_OK;
+}
+
 /* Engines read the most exact figure that a profile has, and bills quotes: a changed figure moves those with it. */
 static void carry_over(struct hardware *hardware, const struct hardware *before, const char *pointer)
 {
@@ -339,15 +362,8 @@ enum err knob_set(const struct knob_subject *subject, const char *pointer, const
   enum err err;
   if (knob == NULL)
     return knob_model_set(subject->model, pointer, value, e);
-  if (base == subject->workload) {
-    if ((err = check_load(subject->workload, pointer, e)) != ERR_OK)
-      return err;
-    if (strncmp(pointer, "/targets/", strlen("/targets/")) == 0)
-      subject->workload->targets.are_given = true;
-    if (knob->storage == KNOB_ARRIVAL)
-      subject->workload->traffic.arrival_is_given = value->type != KNOB_VALUE_NULL;
-    return store((char *)base + knob->offset, knob, value, e);
-  }
+  if (base == subject->workload)
+    return set_workload(subject->workload, knob, value, e);
   before = *subject->hardware;
   err = store((char *)base + knob->offset, knob, value, e);
   if (err == ERR_OK)

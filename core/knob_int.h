@@ -15,6 +15,7 @@ enum knob_storage {
   KNOB_LENGTH,
   KNOB_FLAG, /* int; -1 = not given */
   KNOB_FORMAT,
+  KNOB_SPREAD, /* precision, of all that the sketch gives as one word */
   KNOB_ARRIVAL,
   KNOB_WORD /* char[] */
 };

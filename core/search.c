@@ -164,6 +164,8 @@ static bool is_beaten(const struct hunt *hunt, const struct rank *rank)
 {
   const struct candidate *worst = fit_to_beat(hunt);
   const struct rank mark = worst != NULL ? rank_of(worst) : *rank;
+  if (hunt->input->is_verdict_enough && worst != NULL)
+    return true;
   return rank_compare(&mark, rank) < 0;
 }
 
@@ -268,12 +270,23 @@ static void keep(const struct hunt *hunt, const struct candidate *candidate)
   out->has_candidate = true;
 }
 
+/* The fewest replicas that keep the sketch's own limits on latency: fewer for the quota, or more for the headroom, do not
+   mend what these miss. */
+static bool is_miss_for_good(const struct search_input *input, const struct candidate *candidate)
+{
+  return input->is_verdict_enough && targets_have_latency(&input->workload->targets) && !search_fits(candidate);
+}
+
 /* Headroom and quota are looked at where the rest leaves a chance: they make a fleet dearer or add to what it misses. */
 static void finish(const struct hunt *hunt, struct candidate *candidate)
 {
   const struct rank rank = rank_of(candidate);
   if (is_beaten(hunt, &rank) || (!search_fits(candidate) && is_hopeless(hunt, candidate->worst_excess)))
     return;
+  if (is_miss_for_good(hunt->input, candidate)) {
+    keep(hunt, candidate);
+    return;
+  }
   search_headroom_knee(candidate, hunt->input);
   if (search_given_replicas(hunt->input) == 0)
     search_add_headroom(candidate, hunt->input);
@@ -386,7 +399,7 @@ static void conclude(struct search_result *out, const struct search_input *input
   if (!out->has_candidate)
     return;
   out->best = out->finalists[0];
-  if (isnan(out->best.knee_requests_per_s) && !input->is_brief)
+  if (isnan(out->best.knee_requests_per_s) && !input->is_brief && !input->is_verdict_enough)
     search_find_knee(&out->best, input);
   out->fits = search_fits(&out->best);
   out->reason = NO_FIT_NONE;

@@ -37,6 +37,7 @@ struct search_input {
   double median_output_tokens;
   double load_share_ratio; /* the day's mean load over the one that figures are for */
   struct replay replay;
+  bool is_verdict_enough; /* whether anything fits: any fit will do, and misses are not compared to the last */
 };
 
 /* One configuration, evaluated. */

@@ -124,6 +124,15 @@ void workload_init(struct workload *workload)
   workload->seed = 1;
 }
 
+void workload_set_precision(struct workload *workload, enum precision word)
+{
+  const bool is_whole =
+      word == PRECISION_FP32 || word == PRECISION_BF16 || word == PRECISION_FP16 || word == PRECISION_FP8;
+  workload->precision_is_word = word != PRECISION_NONE;
+  workload->weights = word;
+  workload->kv_cache = workload->activations = is_whole ? word : PRECISION_NONE;
+}
+
 static void check_length(const struct length *length, const char *pointer, struct faults *faults)
 {
   char at[64];

@@ -100,6 +100,7 @@ struct workload_serving {
 struct workload {
   char name[65];
   enum precision weights, kv_cache, activations; /* NONE = what the model says */
+  bool precision_is_word;                        /* one word stands for the three */
   unsigned adapter_count, adapter_rank;
   struct workload_traffic traffic;
   struct workload_targets targets;
@@ -113,6 +114,10 @@ struct workload {
 
 /* Everything absent; seed 1. */
 void workload_init(struct workload *workload);
+
+/* One word for weights, KV cache and activations where all three exist in that format; formats that only weights are stored
+   in leave the other two to the model and the runtime. */
+void workload_set_precision(struct workload *workload, enum precision word);
 
 /* Faults that need more than one field: exactly one load, p50 ≤ p99, spiky without burst, parallel degrees against the
    quota … Pointers are those of the sketch ("/traffic/output_tokens/p99"). */

@@ -482,7 +482,7 @@ END_TEST
 
 /* ---- Knobs ---------------------------------------------------------------------------------------------------------- */
 
-enum bounded { REAL, WHOLE, COUNT, LENGTH, FLAG, FORMAT, ARRIVAL, WORD };
+enum bounded { REAL, WHOLE, COUNT, LENGTH, FLAG, FORMAT, SPREAD, ARRIVAL, WORD };
 static const struct {
   enum bounded storage;
   const char *pointer;

@@ -82,7 +82,7 @@ static void use_ungrouped(void)
   workload.traffic.input.fixed_tokens = 3584;
   fixture_close_loop(&workload, 64);
   workload.serving.replicas = 1;
-  workload.serving.tensor_parallel = 1;
+  workload.serving.tensor_parallel = workload.serving.pipeline_parallel = 1;
 }
 
 START_TEST(a_full_cache_is_named_with_its_cause)
@@ -255,7 +255,7 @@ START_TEST(a_scheduler_can_not_make_a_step_shorter)
   workload.serving.tensor_parallel = 4;
   workload.targets.itl_ms.p50 = 12; /* the roofline is 10.4 */
   evaluate();
-  ck_assert_int_eq(card.verdict, VERDICT_NO_FIT);
+  ck_assert_int_ne(card.verdict, VERDICT_FIT);
   ck_assert(evidence("scheduler_cannot_help", "step_ms_alone") > 10);
   ck_assert_double_gt(evidence("scheduler_cannot_help", "active_parameters"), 70e9);
   workload.targets.itl_ms.p50 = 60;

@@ -254,7 +254,7 @@ static void assert_card(const json_t *card)
                                         NULL};
   const char *verdict = doc_text(card, "verdict");
   ck_assert_msg(is_one_of(verdict, verdicts), "%s", verdict);
-  if (strcmp(verdict, "no_fit") == 0)
+  if (strcmp(verdict, "fit") != 0)
     ck_assert(is_one_of(doc_text(card, "no_fit_reason"), reasons));
   else
     ck_assert(json_is_null(doc_at(card, "no_fit_reason")));
@@ -454,7 +454,7 @@ START_TEST(nothing_fits_gives_no_recommendation)
 {
   const json_t *evaluation = sample_evaluate(
       &fitd, sample_sketch_with("\"profiles\":[\"t4-16gb\"],\"serving\":{\"tensor_parallel\":1,\"replicas\":1}"));
-  ck_assert_str_eq(doc_text(evaluation, "scorecards.0.verdict"), "no_fit");
+  ck_assert_str_ne(doc_text(evaluation, "scorecards.0.verdict"), "fit");
   ck_assert(doc_is_null(evaluation, "recommendation.scorecard"));
 }
 END_TEST

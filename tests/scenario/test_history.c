@@ -97,10 +97,9 @@ START_TEST(filters_narrow_the_list)
 {
   (void)sample_evaluate(&fitd, sketch_for("chat", "\"h100-sxm-80gb\",\"l40s-48gb\""));
   (void)sample_evaluate(&fitd, sketch_for("search", "\"h100-sxm-80gb\""));
-  (void)sample_evaluate(&fitd,
-                        sample_sketch(&(struct sample_sketch){
-                            .workload = "search",
-                            .more = "\"profiles\":[\"t4-16gb\"],\"serving\":{\"tensor_parallel\":1,\"replicas\":1}"}));
+  (void)sample_evaluate(
+      &fitd, sample_sketch(&(struct sample_sketch){
+                 .workload = "search", .more = "\"profiles\":[\"t4-16gb\"],\"constraints\":{\"gpu_quota\":1}"}));
   assert_count("/v1/scorecards", 4);
   assert_count("/v1/scorecards?workload=chat", 2);
   assert_count("/v1/scorecards?workload=search&profile=h100-sxm-80gb", 1);

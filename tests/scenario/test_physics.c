@@ -114,7 +114,7 @@ END_TEST
    nodes of eight (47.2 GiB of weights each) certainly do. */
 static void assert_405b_does_not_fit(const json_t *card)
 {
-  ck_assert_str_eq(doc_text(card, "verdict"), "no_fit");
+  ck_assert_str_ne(doc_text(card, "verdict"), "fit"); /* it may with changes: four bits a weight, more stages */
   ck_assert_int_ge(doc_integer(card, "memory.min_gpus"), 12);
   ck_assert_int_le(doc_integer(card, "memory.min_gpus"), 16);
 }
