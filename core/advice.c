@@ -325,17 +325,27 @@ static bool is_better(const struct scorecard *from, const struct scorecard *to)
          is_less(from->limits.saturation_requests_per_s, to->limits.saturation_requests_per_s, 0.9);
 }
 
+/* What the closed form finds better, if the simulation finds so too; its figures are the effects. */
 static enum err add(struct adviser *a, const char *knob, const char *pointer, enum change_requires requires,
-                    const struct knob_value *to, const struct scorecard *changed, const char *reason, struct error *e)
+                    const struct knob_value *to, const char *reason, struct error *e)
 {
+  const struct change_base base = {a->c->request, FIT_SIMULATED, a->c->arena, true};
+  const struct scorecard *from = a->c->simulated;
   struct scorecard_change *change = &a->items[a->count];
+  struct scorecard changed;
+  bool is_possible;
+  enum err err;
+  if (a->count == ADVICE_MAX || (err = change_evaluate(&changed, &is_possible, &base, pointer, to, e)) != ERR_OK)
+    return a->count == ADVICE_MAX ? ERR_OK : err;
+  if (!is_possible || !is_better(from, &changed))
+    return ERR_OK;
   change->knob = knob;
   change->pointer = pointer;
   change->requires = requires;
   change->from = change_value(a->c->request, a->c->card, &a->c->input->preset, pointer);
   change->to = *to;
-  change_effects(change, a->c->card, changed);
-  change->payback_months = change_payback_months(a->c->card, changed, workload_of(a));
+  change_effects(change, from, &changed);
+  change->payback_months = change_payback_months(from, &changed, workload_of(a));
   change->message = advice_message(a->c->arena, change, reason);
   if (change->message == NULL)
     return error_set(e, ERR_LIMIT, "", "the evaluation needs more memory than allowed");
@@ -353,7 +363,7 @@ static void withhold(struct adviser *a, const char *knob)
 /* Fewer GPUs that do the same are a finding of their own. */
 static void find_over_sharded(struct adviser *a, const struct scorecard *changed)
 {
-  const struct scorecard *card = a->c->card;
+  const struct scorecard *card = a->c->closed_form;
   const struct scorecard_evidence evidence[] = {
       {"gpus", card->configuration.gpus},
       {"gpus_that_suffice", changed->configuration.gpus},
@@ -362,7 +372,7 @@ static void find_over_sharded(struct adviser *a, const struct scorecard *changed
       {"per_successful_request_usd", card->cost.per_successful_request_usd},
       {"per_successful_request_usd_then", changed->cost.per_successful_request_usd}};
   if (changed->configuration.gpus >= card->configuration.gpus || changed->verdict > card->verdict ||
-      finding_has(card, "over_sharded"))
+      finding_has(a->c->card, "over_sharded"))
     return;
   FINDING_ADD(a->c, "over_sharded", SEVERITY_WARNING,
               arena_printf(a->c->arena, "%u GPUs serve what %u would: tensor_parallel %u with %u replicas suffices",
@@ -384,11 +394,11 @@ static enum err consider(struct adviser *a, const struct proposal *p, struct err
     return ERR_OK;
   }
   if ((err = change_evaluate(&changed, &is_possible, &a->base, p->pointer, &to, e)) != ERR_OK || !is_possible ||
-      !is_better(a->c->card, &changed))
+      !is_better(a->c->closed_form, &changed))
     return err;
   if (p->propose == propose_tensor || p->propose == propose_replicas)
     find_over_sharded(a, &changed);
-  return a->count < ADVICE_MAX ? add(a, p->knob, p->pointer, p->requires, &to, &changed, p->reason, e) : ERR_OK;
+  return add(a, p->knob, p->pointer, p->requires, &to, p->reason, e);
 }
 
 /* ---- interactivity against throughput ---- */
@@ -427,16 +437,16 @@ static enum err find_trade(struct adviser *a, struct error *e)
   struct knob_value to = knob_number(limit_ms * looser), back = knob_number(limit_ms * tighter);
   bool is_possible;
   enum err err;
-  if (pointer == NULL || a->c->card->verdict != VERDICT_FIT)
+  if (pointer == NULL || a->c->closed_form->verdict != VERDICT_FIT)
     return ERR_OK;
   if ((err = change_evaluate(&loose, &is_possible, &a->base, pointer, &to, e)) != ERR_OK || !is_possible ||
-      !is_less(change_cost(&loose), change_cost(a->c->card), 0.98))
+      !is_less(change_cost(&loose), change_cost(a->c->closed_form), 0.98))
     return err;
   if ((err = change_evaluate(&tight, &is_possible, &a->base, pointer, &back, e)) != ERR_OK)
     return err;
   const struct scorecard_evidence evidence[] = {
       {"limit_ms", limit_ms},
-      {"cost", change_cost(a->c->card)},
+      {"cost", change_cost(a->c->closed_form)},
       {"looser_limit_ms", to.number},
       {"cost_at_looser", change_cost(&loose)},
       {"tighter_limit_ms", back.number},
@@ -444,12 +454,10 @@ static enum err find_trade(struct adviser *a, struct error *e)
   FINDING_ADD(a->c, "batch_trades_interactivity", SEVERITY_INFO,
               arena_printf(a->c->arena,
                            "%s holds the batch down: at %.4g instead of %.4g ms a request costs %.3g instead of %.3g%s",
-                           pointer, to.number, limit_ms, change_cost(&loose), change_cost(a->c->card),
+                           pointer, to.number, limit_ms, change_cost(&loose), change_cost(a->c->closed_form),
                            isnan(a->c->card->cost.per_successful_request_usd) ? " GPUs" : " USD"),
               evidence);
-  return a->count < ADVICE_MAX
-             ? add(a, "itl_ms", pointer, REQUIRES_PROMISE, &to, &loose, "more patience lets a larger batch run", e)
-             : ERR_OK;
+  return add(a, "itl_ms", pointer, REQUIRES_PROMISE, &to, "more patience lets a larger batch run", e);
 }
 
 /* ---- accuracy ---- */

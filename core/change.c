@@ -12,11 +12,11 @@ static bool leads_into(const char *pointer, const char *root)
   return strncmp(pointer, root, strlen(root)) == 0;
 }
 
-/* Refusals are what a change can not be; the rest is the evaluation's own trouble. */
+/* A change that is refused, or that takes more memory than allowed to evaluate, can not be confirmed. */
 static enum err sort_out(bool *is_possible, enum err err)
 {
   *is_possible = err == ERR_OK;
-  return err == ERR_INVALID ? ERR_OK : err;
+  return err == ERR_INVALID || err == ERR_LIMIT ? ERR_OK : err;
 }
 
 static enum err set_and_evaluate(struct scorecard *out, bool *is_possible, const struct change_base *base,
@@ -159,9 +159,9 @@ static double figure_of(const struct scorecard *card, const struct figure *figur
 static void add_effect(struct scorecard_change *change, const char *metric, double from, double to)
 {
   const double noticed = 0.005;
-  if (change->effect_count == SCORECARD_EFFECTS_MAX || isnan(to) || fabs(to - from) <= noticed * fabs(from))
+  if (change->effect_count == SCORECARD_EFFECTS_MAX || !isfinite(to) || fabs(to - from) <= noticed * fabs(from))
     return;
-  change->effects[change->effect_count++] = (struct scorecard_effect){metric, from, to};
+  change->effects[change->effect_count++] = (struct scorecard_effect){metric, isfinite(from) ? from : (double)NAN, to};
 }
 
 static double gpus_of(const struct scorecard *card)

@@ -15,8 +15,8 @@ struct change_base {
 };
 
 /* The card of the request with `pointer` set to `value`. *is_possible false: the setting, or the sketch with it, is
-   refused (a bound, a layout that the model has not); `out` is then not filled. What the evaluation allocates is given
-   back: strings of `out` are gone. ERR_LIMIT, ERR_CANCELLED. */
+   refused (a bound, a layout that the model has not), or takes more memory than allowed; `out` is then not filled. What the evaluation allocates is given
+   back: strings of `out` are gone. ERR_CANCELLED. */
 enum err change_evaluate(struct scorecard *out, bool *is_possible, const struct change_base *base, const char *pointer,
                          const struct knob_value *value, struct error *e) MUST_CHECK;
 

@@ -13,6 +13,8 @@ struct finding_case {
   const struct search_result *result;
   struct arena *arena;
   bool is_failed; /* the arena was exhausted */
+  /* The same request by the closed form and by a short simulation: what changes are compared with, like with like. */
+  const struct scorecard *closed_form, *simulated;
 };
 
 /* ERR_LIMIT, ERR_CANCELLED. */

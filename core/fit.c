@@ -210,7 +210,7 @@ enum err fit_resolve(struct search_input *input, const struct fit_request *reque
   input->model = request->model;
   input->hardware = request->hardware;
   input->is_brief = request->is_brief;
-  input->is_verdict_enough = request->is_verdict_enough;
+  input->is_verdict_enough = request->is_verdict_enough && request->depth == FIT_QUICK;
   if ((err = take_calibration(input, request->calibration, arena, e)) != ERR_OK)
     return err;
   if ((err = traffic_resolve(input, request, notes, arena, e)) != ERR_OK)
@@ -271,11 +271,26 @@ static void note_chunking(struct notes *notes, const struct search_input *input)
               input->preset.max_batched_tokens);
 }
 
+/* The request again at another depth, for comparisons. */
+static enum err repeat(struct scorecard *out, const struct fit_request *request, enum fit_depth depth,
+                       struct arena *arena, struct error *e)
+{
+  struct fit_request again = *request;
+  const size_t mark = arena_mark(arena);
+  enum err err;
+  again.depth = depth;
+  again.is_verdict_enough = depth == FIT_SIMULATED; /* no knee: nothing here compares it */
+  err = fit_evaluate(out, &again, arena, e);
+  arena_release(arena, mark);
+  return err;
+}
+
 /* What depth full adds: variants, what all figures mean, and what to do about them. */
 static enum err complete(struct scorecard *out, const struct fit_request *request, const struct search_input *input,
                          const struct search_result *result, struct arena *arena, struct error *e)
 {
-  struct finding_case findings = {out, request, input, result, arena, false};
+  struct scorecard closed_form, simulated;
+  struct finding_case findings = {out, request, input, result, arena, false, &closed_form, &simulated};
   enum err err = ERR_OK;
   const struct judge_options options = {JUDGE_REQUESTS_COMPARE, request->stop, request->stop_cls};
   if (out->is_simulated)
@@ -285,7 +300,9 @@ static enum err complete(struct scorecard *out, const struct fit_request *reques
   if (err != ERR_OK)
     return err;
   alternatives_fill(out, request->workload);
-  if ((err = finding_fill(&findings, e)) != ERR_OK)
+  if ((err = finding_fill(&findings, e)) != ERR_OK ||
+      (err = repeat(&closed_form, request, FIT_QUICK, arena, e)) != ERR_OK ||
+      (err = repeat(&simulated, request, FIT_SIMULATED, arena, e)) != ERR_OK)
     return err;
   if ((err = advice_fill(&findings, e)) != ERR_OK)
     return err;
@@ -308,7 +325,8 @@ static enum err judge(struct judged *judged, bool *is_judged, struct search_resu
                                .stop_cls = request->stop_cls};
   struct judge_knee knee;
   enum err err = judge_select(judged, is_judged, result, input, &options, arena, e);
-  if (err != ERR_OK || !*is_judged || !(is_full || input->workload->targets.headroom_ratio > 0))
+  if (err != ERR_OK || !*is_judged || request->is_verdict_enough ||
+      !(is_full || input->workload->targets.headroom_ratio > 0))
     return err;
   err = judge_knee(&knee, &c, judged, arena, e);
   result->best.knee_requests_per_s = knee.requests_per_s;

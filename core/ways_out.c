@@ -9,7 +9,9 @@
 #include <string.h>
 
 struct ways {
-  struct ways_search search;
+  struct ways_search search;    /* by the closed form */
+  struct ways_search simulated; /* that has the last word */
+  bool has_closed_miss;         /* else only the simulation sees what is missed, and looks for the way alone */
   struct scorecard_change *items;
   double cost[WAYS_OUT_MAX]; /* of the changed sketch, for the order */
   size_t count;
@@ -39,20 +41,13 @@ static const char *reason_of(enum change_requires requires)
   return "";
 }
 
-/* What fits by its verdict, with all figures. */
 static enum err add(struct ways *w, const char *knob, const char *pointer, enum change_requires requires,
-                    const struct knob_value *to, struct error *e)
+                    const struct knob_value *to, const struct scorecard *changed, struct error *e)
 {
   struct finding_case *c = w->search.c;
-  struct change_base base = w->search.base;
   struct scorecard_change *change;
-  struct scorecard changed;
-  bool is_possible;
-  enum err err;
-  base.is_verdict_enough = false;
-  if (w->count == WAYS_OUT_MAX || (err = change_evaluate(&changed, &is_possible, &base, pointer, to, e)) != ERR_OK ||
-      !is_possible)
-    return w->count == WAYS_OUT_MAX ? ERR_OK : err;
+  if (w->count == WAYS_OUT_MAX)
+    return ERR_OK;
   change = &w->items[w->count];
   change->knob = knob;
   change->pointer = pointer;
@@ -60,21 +55,43 @@ static enum err add(struct ways *w, const char *knob, const char *pointer, enum 
   change->from = change_value(c->request, c->card, &c->input->preset, pointer);
   change->to = *to;
   change->payback_months = (double)NAN;
-  change_effects(change, c->card, &changed);
+  change_effects(change, c->simulated, changed);
   change->message = advice_message(c->arena, change, reason_of(requires));
   if (change->message == NULL)
     return error_set(e, ERR_LIMIT, "", "the evaluation needs more memory than allowed");
-  w->cost[w->count++] = change_cost(&changed);
+  w->cost[w->count++] = change_cost(changed);
   return ERR_OK;
 }
 
-/* One value tried as it stands. */
+/* One value tried as it stands: by the closed form where that sees the miss, then by the simulation. */
 static enum err try_value(bool *fits, struct ways *w, const char *knob, const char *pointer,
                           enum change_requires requires, const struct knob_value *to, struct error *e)
 {
   struct scorecard changed;
-  const enum err err = ways_try(fits, &changed, &w->search, pointer, to, e);
-  return *fits ? add(w, knob, pointer, requires, to, e) : err;
+  enum err err = ERR_OK;
+  *fits = true;
+  if (w->has_closed_miss)
+    err = ways_try(fits, &changed, &w->search, pointer, to, e);
+  if (err == ERR_OK && *fits)
+    err = ways_try(fits, &changed, &w->simulated, pointer, to, e);
+  return err == ERR_OK && *fits ? add(w, knob, pointer, requires, to, &changed, e) : err;
+}
+
+static enum err try_simulated(struct ways *w, const struct way *way, const struct knob_value *to, struct error *e)
+{
+  struct scorecard changed;
+  bool fits;
+  const enum err err = ways_try(&fits, &changed, &w->simulated, way->pointer, to, e);
+  return err == ERR_OK && fits ? add(w, way->knob, way->pointer, way->requires, to, &changed, e) : err;
+}
+
+/* Where only the simulation sees the miss, the search begins at the start, once the end is known to fit. */
+static enum err find_start(double *at, bool *is_found, struct ways *w, const struct way *way, struct error *e)
+{
+  const struct knob_value end = way_value(way, way->end);
+  struct scorecard card;
+  *at = way->from;
+  return ways_try(is_found, &card, &w->simulated, way->pointer, &end, e);
 }
 
 static enum err go(struct ways *w, const struct way *way, struct error *e)
@@ -82,11 +99,14 @@ static enum err go(struct ways *w, const struct way *way, struct error *e)
   struct knob_value to;
   double at;
   bool is_found;
-  const enum err err = way_search(&at, &is_found, &w->search, way, e);
+  enum err err =
+      w->has_closed_miss ? way_search(&at, &is_found, &w->search, way, e) : find_start(&at, &is_found, w, way, e);
+  if (err == ERR_OK && is_found)
+    err = way_settle(&at, &is_found, &w->simulated, way, e);
   if (err != ERR_OK || !is_found)
     return err;
   to = way_value(way, at);
-  return add(w, way->knob, way->pointer, way->requires, &to, e);
+  return try_simulated(w, way, &to, e);
 }
 
 /* ---- numbers ---- */
@@ -174,7 +194,7 @@ typedef enum err try_group(struct ways *w, struct error *e);
 static enum err go_targets(struct ways *w, struct error *e)
 {
   static try_group *const groups[] = {go_latency, go_cost, go_margins};
-  const struct change_base *base = &w->search.base;
+  const struct change_base *base = w->has_closed_miss ? &w->search.base : &w->simulated.base;
   struct workload workload = *workload_of(w), none;
   struct fit_request request = *base->request;
   struct scorecard card;
@@ -184,7 +204,7 @@ static enum err go_targets(struct ways *w, struct error *e)
   workload.targets = none.targets;
   request.workload = &workload;
   request.depth = base->depth;
-  request.is_verdict_enough = true;
+  request.is_verdict_enough = base->is_verdict_enough;
   err = fit_evaluate(&card, &request, base->arena, e);
   arena_release(base->arena, mark);
   for (size_t i = 0; i < sizeof groups / sizeof groups[0] && err == ERR_OK && card.verdict == VERDICT_FIT; i++)
@@ -455,10 +475,12 @@ static enum err try_all(struct ways *w, struct error *e)
 
 enum err ways_out_fill(struct finding_case *c, struct error *e)
 {
-  struct ways w = {.search = {c, {c->request, FIT_QUICK, c->arena, true}}};
+  struct ways w = {.search = {c, {c->request, FIT_QUICK, c->arena, true}, false},
+                   .simulated = {c, {c->request, FIT_SIMULATED, c->arena, true}, true},
+                   .has_closed_miss = c->closed_form->verdict != VERDICT_FIT};
   enum err err;
-  if (c->card->verdict == VERDICT_FIT)
-    return ERR_OK;
+  if (c->card->verdict == VERDICT_FIT || c->simulated->verdict == VERDICT_FIT)
+    return ERR_OK; /* a miss that takes the long simulation to see is within the short one's noise */
   w.items = arena_alloc(c->arena, WAYS_OUT_MAX, sizeof *w.items);
   if (w.items == NULL)
     return error_set(e, ERR_LIMIT, "", "the evaluation needs more memory than allowed");

@@ -17,6 +17,7 @@ struct way {
 struct ways_search {
   struct finding_case *c;
   struct change_base base; /* asks for verdicts */
+  bool is_coarse;          /* counts are close within the 1 % too: each look is a simulation */
 };
 
 /* The value of the setting at a point of its way. */
@@ -28,6 +29,10 @@ enum err ways_try(bool *fits, struct scorecard *card, const struct ways_search *
 
 /* *is_found: `at` is the point nearest to way->from that fits. Where the far end does not fit,
    neither does the way, unless some point of a few between does (settings that help until they hurt). */
+/* The point that a way has by another measure, moved to where this one turns. *is_found false: nowhere up to the end. */
+enum err way_settle(double *at, bool *is_found, const struct ways_search *s, const struct way *way,
+                    struct error *e) MUST_CHECK;
+
 enum err way_search(double *at, bool *is_found, const struct ways_search *s, const struct way *way,
                     struct error *e) MUST_CHECK;
 

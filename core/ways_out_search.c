@@ -54,9 +54,10 @@ static double rounded(const struct way *way, double at)
   return is_up ? fmin(up, way->end) : fmax(down, way->end);
 }
 
-static bool are_close(const struct way *way, double a, double b)
+static bool are_close(const struct ways_search *s, const struct way *way, double a, double b)
 {
-  return way->is_whole ? fabs(a - b) <= 1 : fmax(a, b) <= close_ratio * fmin(a, b);
+  const bool are_near = fmax(a, b) <= close_ratio * fmin(a, b);
+  return way->is_whole ? fabs(a - b) <= 1 || (s->is_coarse && are_near) : are_near;
 }
 
 static double middle(const struct way *way, double a, double b)
@@ -81,29 +82,38 @@ static bool is_start(const struct way *way, double at)
 
 /* ---- bisection ---- */
 
-/* The cut of `card` held. Where the way itself is a part of the cut, or the sketch gives it, nothing changes. */
-static void hold(struct workload *held, const struct scorecard *card)
+/* A search with the cut of a card held, which spares most of its evaluations. */
+struct held {
+  struct workload workload;
+  struct fit_request request;
+  struct ways_search search;
+};
+
+/* Where the way itself is a part of the cut, or the sketch gives it, nothing changes. */
+static void hold(struct held *held, const struct ways_search *s, const struct scorecard *card)
 {
-  held->serving.tensor_parallel = card->configuration.tensor_parallel;
-  held->serving.pipeline_parallel = card->configuration.pipeline_parallel;
-  held->serving.expert_parallel = card->configuration.expert_parallel;
-  held->serving.attention_data_parallel = card->configuration.attention_data_parallel;
+  const struct scorecard_configuration *cut = &card->configuration;
+  held->workload = *s->base.request->workload;
+  held->request = *s->base.request;
+  held->search = *s;
+  held->request.workload = &held->workload;
+  held->search.base.request = &held->request;
+  if (!card->has_configuration)
+    return;
+  held->workload.serving.tensor_parallel = cut->tensor_parallel;
+  held->workload.serving.pipeline_parallel = cut->pipeline_parallel;
+  held->workload.serving.expert_parallel = cut->expert_parallel;
+  held->workload.serving.attention_data_parallel = cut->attention_data_parallel;
 }
 
 /* Between a point that does not fit and one that does. */
-static enum err bisect(double *fit, const struct ways_search *s, const struct way *way, const struct scorecard *card,
-                       double miss, struct error *e)
+static enum err bisect(double *fit, const struct ways_search *s, const struct way *way, double miss, struct error *e)
 {
-  struct workload workload = *s->base.request->workload;
-  struct fit_request request = *s->base.request;
-  const struct ways_search held = {s->c, {&request, s->base.depth, s->base.arena, true}};
   struct scorecard tried;
   bool fits;
-  hold(&workload, card);
-  request.workload = &workload;
-  while (!are_close(way, miss, *fit)) {
+  while (!are_close(s, way, miss, *fit)) {
     const double at = middle(way, miss, *fit);
-    const enum err err = try_at(&fits, &tried, &held, way, at, e);
+    const enum err err = try_at(&fits, &tried, s, way, at, e);
     if (err != ERR_OK)
       return err;
     if (fits)
@@ -139,8 +149,10 @@ enum err way_search(double *at, bool *is_found, const struct ways_search *s, con
   bool fits;
   enum err err = find_any(at, &card, is_found, s, way, e);
   for (int i = 0; i < ROUNDS && *is_found && err == ERR_OK; i++) {
+    struct held held;
     double previous;
-    if ((err = bisect(at, s, way, &card, miss, e)) != ERR_OK)
+    hold(&held, s, &card);
+    if ((err = bisect(at, &held.search, way, miss, e)) != ERR_OK)
       return err;
     *at = rounded(way, *at);
     if ((err = try_at(is_found, &card, s, way, *at, e)) != ERR_OK || !*is_found)
@@ -153,6 +165,81 @@ enum err way_search(double *at, bool *is_found, const struct ways_search *s, con
     card = back; /* another cut fits nearer: from there on */
     *at = previous;
     miss = way->from;
+  }
+  return err;
+}
+
+/* ---- from the closed form to the simulation ---- */
+
+static const double first_step = 0.01;
+
+/* So much further from the start (ratio > 0) or back towards it, at least by one of a count. */
+static double moved(const struct way *way, double at, double ratio)
+{
+  const bool is_up = (way->end > way->from) == (ratio > 0);
+  const double to = is_up ? at * (1 + fabs(ratio)) : at / (1 + fabs(ratio));
+  const double low = fmin(way->from, way->end), high = fmax(way->from, way->end);
+  const double whole = is_up ? fmax(ceil(to), at + 1) : fmin(floor(to), at - 1);
+  return fmin(high, fmax(low, way->is_whole ? whole : to));
+}
+
+/* Back towards the start while it still fits. */
+static enum err step_back(double *fit, double *miss, const struct ways_search *s, const struct way *way,
+                          struct error *e)
+{
+  const double growth = 4;
+  double step = first_step;
+  enum err err = ERR_OK;
+  for (bool fits = true; fits && err == ERR_OK; step *= growth) {
+    struct scorecard card;
+    *miss = moved(way, *fit, -step);
+    if (is_start(way, *miss))
+      return ERR_OK;
+    err = try_at(&fits, &card, s, way, *miss, e);
+    *fit = fits ? *miss : *fit;
+  }
+  return err;
+}
+
+/* On towards the end until it fits. */
+static enum err step_on(double *fit, double *miss, bool *is_found, const struct ways_search *s, const struct way *way,
+                        struct error *e)
+{
+  const double growth = 4;
+  double step = first_step;
+  enum err err = ERR_OK;
+  while (!*is_found && err == ERR_OK && fabs(*miss - way->end) > 1e-9 * way->end) {
+    struct scorecard card;
+    *fit = moved(way, *miss, step);
+    err = try_at(is_found, &card, s, way, *fit, e);
+    *miss = *is_found ? *miss : *fit;
+    step *= growth;
+  }
+  return err;
+}
+
+enum err way_settle(double *at, bool *is_found, const struct ways_search *s, const struct way *way, struct error *e)
+{
+  enum { ROUNDS = 6 };
+  struct scorecard card;
+  bool fits;
+  enum err err = try_at(&fits, &card, s, way, *at, e);
+  *is_found = fits;
+  for (int i = 0; i < ROUNDS && err == ERR_OK; i++) {
+    struct held held;
+    double fit = *at, miss = *at;
+    hold(&held, s, &card);
+    err = fits ? step_back(&fit, &miss, &held.search, way, e) : step_on(&fit, &miss, is_found, &held.search, way, e);
+    if (err != ERR_OK || !*is_found || (err = bisect(&fit, &held.search, way, miss, e)) != ERR_OK)
+      return err;
+    *at = rounded(way, fit);
+    miss = moved(way, *at, -first_step);
+    if (is_start(way, miss))
+      return ERR_OK;
+    err = try_at(&fits, &card, s, way, miss, e); /* by another cut? */
+    if (!fits)
+      return err;
+    *at = miss;
   }
   return err;
 }

@@ -5,7 +5,7 @@
 
 #include "tests/core/fixtures.h"
 
-static alignas(max_align_t) unsigned char memory[1 << 18];
+static alignas(max_align_t) unsigned char memory[(size_t)64 << 20];
 static struct workload workload;
 static struct model model;
 static struct hardware hardware;
