@@ -86,12 +86,12 @@ START_TEST(weights_are_parameters_times_bytes)
 }
 END_TEST
 
-/* 90 % of what the engine reports (the vLLM default) is what weights, activations, runtime and KV cache share. */
+/* 92 % of what the engine reports (the default of vLLM from 0.21 on) is what weights, activations, runtime and KV cache share. */
 START_TEST(usable_memory_is_what_the_engine_may_take)
 {
   const double h100_gib = 81091.0 / 1024;
   const json_t *card = fixed_card("h100-sxm-80gb", 2048, 1, NULL);
-  ck_assert_double_eq_tol(doc_number(card, "memory.usable_gib"), 0.9 * h100_gib, 0.005 * h100_gib);
+  ck_assert_double_eq_tol(doc_number(card, "memory.usable_gib"), 0.92 * h100_gib, 0.005 * h100_gib);
 }
 END_TEST
 
