@@ -56,8 +56,15 @@ bool call_charset_is_utf8(const char *type);
 /* ?limit= ?cursor= ?order=; faults carry pointers like "?limit" . Returns false with faults added. */
 bool call_page(struct api_call *call, struct store_page *page);
 
+/* Representations of an answer. */
+enum format { FORMAT_JSON = 1, FORMAT_CSV = 2, FORMAT_MARKDOWN = 4, FORMAT_NOT_ACCEPTABLE = 0 };
+
 /* Answers. Each returns ERR_OK or ERR_NOMEM; json is stolen, text is stolen (malloc'ed). */
 enum err respond_json_steal(struct api_response *out, unsigned status, json_t *json, struct error *e);
+/* A document in JSON, or as the text that `csv` or `markdown` makes of it (malloc'ed, NULL when memory is out). */
+enum err respond_form_steal(struct api_response *out, enum format format, json_t *document,
+                            char *(*csv)(const json_t *document), char *(*markdown)(const json_t *document),
+                            struct error *e);
 enum err respond_text_steal(struct api_response *out, unsigned status, const char *type, char *bytes, size_t length,
                             struct error *e);
 /* The same for text that ends with a NUL. */
@@ -76,7 +83,6 @@ bool etag_matches(const char *header, const char *tag);
 
 /* ?format= or Accept: the wanted one of the allowed representations. ERR_INVALID with code 406 semantics is signalled by
    returning FORMAT_NOT_ACCEPTABLE; the handler then returns call_not_acceptable(). */
-enum format { FORMAT_JSON = 1, FORMAT_CSV = 2, FORMAT_MARKDOWN = 4, FORMAT_NOT_ACCEPTABLE = 0 };
 enum format call_format(const struct api_call *call, unsigned allowed);
 enum err call_not_acceptable(struct api_call *call, struct api_response *out, unsigned allowed);
 
@@ -86,6 +92,15 @@ enum err respond_page_steal(struct api_call *call, struct api_response *out, jso
 /* The same from documents as text (spliced, never re-parsed unless fields= asks for picking). */
 enum err respond_page_texts(struct api_call *call, struct api_response *out, const char *const *documents, size_t count,
                             const char *next_after, struct error *e);
+/* The same from rows as the store gives them: `rows` of `size` bytes each, with char * members for the document and for the
+   key of the row's place in the list. */
+struct page_rows {
+  const void *rows;
+  size_t size, count, document_at, key_at; /* offsets of the two members */
+  bool has_more;
+};
+enum err respond_page_rows(struct api_call *call, struct api_response *out, const struct page_rows *page,
+                           struct error *e);
 /* The same as CSV, which is stolen; fields= is checked here and was applied before. */
 enum err respond_page_csv_steal(struct api_call *call, struct api_response *out, char *csv, const char *next_after,
                                 struct error *e);

@@ -6,16 +6,6 @@
 
 #define FORMATS (FORMAT_JSON | FORMAT_CSV | FORMAT_MARKDOWN)
 
-static enum err respond(struct api_response *out, enum format format, json_t *document, struct error *e)
-{
-  char *text;
-  if (format == FORMAT_JSON)
-    return respond_json_steal(out, 200, document, e);
-  text = format == FORMAT_CSV ? compare_csv(document) : compare_markdown(document);
-  json_decref(document);
-  return respond_string_steal(out, 200, format == FORMAT_CSV ? "text/csv" : "text/markdown", text, e);
-}
-
 enum err scorecards_compare_get(struct api_call *call, struct api_response *out, struct error *e)
 {
   const enum format format = call_format(call, FORMATS);
@@ -33,7 +23,7 @@ enum err scorecards_compare_get(struct api_call *call, struct api_response *out,
   if (rc == ERR_OK)
     rc = compare_write(&document, &sides[0], &sides[1], call_deps(call)->arena_bytes, e);
   if (rc == ERR_OK)
-    rc = respond(out, format, document, e);
+    rc = respond_form_steal(out, format, document, compare_csv, compare_markdown, e);
   explain_inputs_fini(&sides[0]);
   explain_inputs_fini(&sides[1]);
   free(sides);

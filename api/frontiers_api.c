@@ -21,18 +21,6 @@ static void read_options(struct frontier_options *options, struct api_call *call
       .has_cost = has_cost == 1, .by_profile = by_profile == 1, .arena_bytes = call_deps(call)->arena_bytes};
 }
 
-/* Consumes the document. */
-static enum err respond(struct api_response *out, enum format format, json_t *document, struct error *e)
-{
-  enum err rc;
-  if (format == FORMAT_JSON)
-    return respond_json_steal(out, 200, document, e);
-  rc = respond_string_steal(out, 200, format == FORMAT_CSV ? "text/csv" : "text/markdown",
-                            format == FORMAT_CSV ? frontier_csv(document) : frontier_markdown(document), e);
-  json_decref(document);
-  return rc;
-}
-
 /* What core can not compute yet is a fault of the sketch like any other. */
 static enum err compute(struct api_call *call, struct api_response *out, const struct sketch *sketch,
                         const struct frontier_options *options, enum format format, struct error *e)
@@ -41,7 +29,7 @@ static enum err compute(struct api_call *call, struct api_response *out, const s
   const enum err rc = frontier_document(&document, sketch, options, e);
   if (rc == ERR_INVALID)
     faults_add(call->faults, FAULT_UNSUPPORTED, e->pointer, NULL, "%s", e->message);
-  return rc == ERR_OK ? respond(out, format, document, e) : rc;
+  return rc == ERR_OK ? respond_form_steal(out, format, document, frontier_csv, frontier_markdown, e) : rc;
 }
 
 enum err frontiers_post(struct api_call *call, struct api_response *out, struct error *e)

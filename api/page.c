@@ -374,6 +374,28 @@ enum err respond_page_texts(struct api_call *call, struct api_response *out, con
   return respond_text_steal(out, 200, "application/json", bytes, length, e);
 }
 
+static const char *text_member(const struct page_rows *page, size_t row, size_t offset)
+{
+  const char *text;
+  memcpy(&text, (const char *)page->rows + row * page->size + offset, sizeof text);
+  return text;
+}
+
+enum err respond_page_rows(struct api_call *call, struct api_response *out, const struct page_rows *page,
+                           struct error *e)
+{
+  const char **documents = calloc(page->count + 1, sizeof *documents);
+  const char *next = page->has_more && page->count > 0 ? text_member(page, page->count - 1, page->key_at) : NULL;
+  enum err code;
+  if (documents == NULL)
+    return error_set(e, ERR_NOMEM, "", "not enough memory for the list");
+  for (size_t i = 0; i < page->count; i++)
+    documents[i] = text_member(page, i, page->document_at);
+  code = respond_page_texts(call, out, documents, page->count, next, e);
+  free(documents);
+  return code;
+}
+
 enum err respond_page_csv_steal(struct api_call *call, struct api_response *out, char *csv, const char *next_after,
                                 struct error *e)
 {

@@ -1,5 +1,6 @@
 /* /v1/quality-results: what benchmarks said about a model in the formats it was served in. */
 #include <stdio.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,21 +135,18 @@ enum err quality_results_list(struct api_call *call, struct api_response *out, s
   struct store_history_filter filter;
   struct store_qualities list = {.rows = NULL};
   struct store_page page;
-  const char **documents;
   enum err rc = history_filter(&filter, &page, call, e);
   if (rc == ERR_OK)
     rc = store_quality_list(call_store(call), &list, &filter, call_query(call, "benchmark"), &page, e);
   if (rc != ERR_OK)
     return rc;
-  documents = calloc(list.count + 1, sizeof *documents);
-  for (size_t i = 0; documents != NULL && i < list.count; i++)
-    documents[i] = list.rows[i].document;
-  if (documents == NULL)
-    rc = error_set(e, ERR_NOMEM, "", "not enough memory for the list");
-  else
-    rc = respond_page_texts(call, out, documents, list.count,
-                            list.has_more && list.count > 0 ? list.rows[list.count - 1].id : NULL, e);
-  free(documents);
+  const struct page_rows rows = {.rows = list.rows,
+                                 .size = sizeof *list.rows,
+                                 .count = list.count,
+                                 .document_at = offsetof(struct store_quality, document),
+                                 .key_at = offsetof(struct store_quality, id),
+                                 .has_more = list.has_more};
+  rc = respond_page_rows(call, out, &rows, e);
   store_qualities_fini(&list);
   return rc;
 }

@@ -39,6 +39,20 @@ enum err respond_json_steal(struct api_response *out, unsigned status, json_t *j
   return respond_string_steal(out, status, "application/json", bytes, e);
 }
 
+enum err respond_form_steal(struct api_response *out, enum format format, json_t *document,
+                            char *(*csv)(const json_t *document), char *(*markdown)(const json_t *document),
+                            struct error *e)
+{
+  const bool is_csv = format == FORMAT_CSV;
+  enum err code;
+  if (format == FORMAT_JSON)
+    return respond_json_steal(out, 200, document, e);
+  code = respond_string_steal(out, 200, is_csv ? "text/csv" : "text/markdown",
+                              is_csv ? csv(document) : markdown(document), e);
+  json_decref(document);
+  return code;
+}
+
 void respond_header(struct api_response *out, const char *name, const char *format, ...)
 {
   struct api_header *header;

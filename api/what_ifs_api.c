@@ -8,18 +8,6 @@
 
 #define FORMATS (FORMAT_JSON | FORMAT_CSV | FORMAT_MARKDOWN)
 
-/* Consumes the document. */
-static enum err respond(struct api_response *out, enum format format, json_t *document, struct error *e)
-{
-  enum err rc;
-  if (format == FORMAT_JSON)
-    return respond_json_steal(out, 200, document, e);
-  rc = respond_string_steal(out, 200, format == FORMAT_CSV ? "text/csv" : "text/markdown",
-                            format == FORMAT_CSV ? what_if_csv(document) : what_if_markdown(document), e);
-  json_decref(document);
-  return rc;
-}
-
 /* What core can not compute yet is a fault of the sketch like any other. */
 static enum err compute(struct api_call *call, struct api_response *out, const struct what_if *what_if,
                         const struct catalogue_snapshot *snapshot, enum format format, struct error *e)
@@ -31,7 +19,7 @@ static enum err compute(struct api_call *call, struct api_response *out, const s
     (void)snprintf(at, sizeof at, "/sketch%s", e->pointer);
     faults_add(call->faults, FAULT_UNSUPPORTED, at, NULL, "%s", e->message);
   }
-  return rc == ERR_OK ? respond(out, format, document, e) : rc;
+  return rc == ERR_OK ? respond_form_steal(out, format, document, what_if_csv, what_if_markdown, e) : rc;
 }
 
 enum err what_ifs_post(struct api_call *call, struct api_response *out, struct error *e)

@@ -102,6 +102,7 @@ struct writer {
   int64_t last_commit_us;
   int wal_pages;     /* in the log and not checkpointed yet, as far as known */
   int wal_pages_max; /* more than this: checkpoint at once */
+  int64_t group_us;  /* a group takes no more jobs after this time */
 };
 /* Starts the thread on store->writer.connection, which is open. */
 enum err writer_start(struct store *store, struct error *e) MUST_CHECK;

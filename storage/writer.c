@@ -9,7 +9,7 @@
 #include "storage/store_int.h"
 
 #define GROUP_MAX 64
-#define GROUP_US 2000   /* a group takes no more jobs after this time */
+#define GROUP_US 2000
 #define IDLE_US 1000000 /* quiet for so long: checkpoint, or see whether writing works again */
 #define WAL_PAGES_MAX 16000
 #define PROBE_BYTES 65536
@@ -82,7 +82,8 @@ static enum turn next_turn(struct store *store)
   /* The callers of the last group are likely to come back: waiting for them costs at most one commit, and saves one
      each. After a lone job nobody is waited for. */
   if (w->queued_count > 0 && w->queued_count < w->last_group_count)
-    wait_for_jobs(w, w->last_group_count, now_us() + (w->last_commit_us < GROUP_US ? w->last_commit_us : GROUP_US));
+    wait_for_jobs(w, w->last_group_count,
+                  now_us() + (w->last_commit_us < w->group_us ? w->last_commit_us : w->group_us));
   turn = w->queued_count > 0 ? TURN_GROUP : w->is_stopping ? TURN_STOP : TURN_IDLE;
   pthread_mutex_unlock(&w->mutex);
   return turn;
@@ -116,7 +117,7 @@ static void job_run(struct job *job, struct store *store)
 static enum err run_jobs(struct job *jobs[GROUP_MAX], size_t *count, struct store *store, struct error *e)
 {
   struct writer *w = &store->writer;
-  const int64_t until_us = now_us() + GROUP_US;
+  const int64_t until_us = now_us() + w->group_us;
   enum err result = store_check_file(store, e);
   struct job *job;
   *count = 0;
@@ -279,6 +280,7 @@ enum err writer_start(struct store *store, struct error *e)
   if (rc == 0) {
     w->wanted_count = 1;
     w->wal_pages_max = WAL_PAGES_MAX;
+    w->group_us = GROUP_US;
     (void)sqlite3_wal_hook(w->connection.db, note_wal_pages, w);
     rc = pthread_create(&w->thread, NULL, writer_main, store);
   }
