@@ -216,7 +216,8 @@ START_TEST(a_card_that_does_not_fit)
   const json_t *before = card_of(2, ours);
   const json_t *after = card_of(2, "\"profiles\":[\"t4-16gb\"],\"serving\":{\"tensor_parallel\":1,\"replicas\":1}");
   const json_t *comparison = compare(before, after);
-  ck_assert_str_eq(doc_text(comparison, "words.verdict.after"), "no_fit");
+  ck_assert_str_ne(doc_text(comparison, "words.verdict.after"), "fit");
+  ck_assert_str_eq(doc_text(comparison, "words.no_fit_reason.after"), "weights_exceed_memory");
   ck_assert(doc_is_null(json_object_get(doc_at(comparison, "figures"), "latency.itl_ms.p50"), "after"));
 }
 END_TEST
