@@ -60,7 +60,7 @@ enum err judge_knee(struct judge_knee *out, const struct judge_case *c, const st
       return err;
     if (holds(c, &there)) {
       low = at.load_scale;
-      knee = there.completed_per_s;
+      knee = fmax(knee, there.completed_per_s); /* of a shorter run: what the long one has shown stands */
     } else {
       high = at.load_scale;
       out->is_queue = waits_too_long(c, &there);

@@ -44,6 +44,17 @@ static void judge_verdict(struct scorecard *card)
   }
 }
 
+/* What a full replica finishes is measured where all wait; a fleet that was seen to finish more can do it. Not of open
+   loops above the knee and not of traces, where clients alone set the rate. */
+static double saturation_per_s(const struct judged *judged, const struct candidate *best,
+                               const struct search_input *input)
+{
+  const double capacity = best->capacity_requests_per_s * best->replicas;
+  if (input->workload->traffic.load != LOAD_CLOSED)
+    return capacity;
+  return fmax(fmax(capacity, judged->completed_per_s), best->knee_requests_per_s); /* fmax skips an unknown knee */
+}
+
 void judge_report(struct scorecard *card, const struct judged *judged, const struct candidate *best,
                   const struct search_input *input)
 {
@@ -54,7 +65,7 @@ void judge_report(struct scorecard *card, const struct judged *judged, const str
   if (!isnan(judged->kv_p99_ratio))
     card->memory.headroom_ratio = 1 - judged->kv_p99_ratio;
   report_throughput(&card->throughput, judged, best, input);
-  card->limits.saturation_requests_per_s = best->capacity_requests_per_s * best->replicas;
+  card->limits.saturation_requests_per_s = saturation_per_s(judged, best, input);
   card->limits.knee_requests_per_s = best->knee_requests_per_s;
   card->limits.margin_to_knee_ratio = best->margin_to_knee_ratio;
   if (judged->is_queue_first)

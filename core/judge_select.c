@@ -81,7 +81,7 @@ static void judge_targets(struct trial *trial, const struct search_input *input)
   figures.margin_to_knee_ratio = (double)NAN;
   count = targets_list(list, &input->workload->targets, &figures);
   candidate->worst_excess = targets_worst_excess(list, count);
-  if (input->workload->targets.headroom_ratio > 0)
+  if (input->workload->targets.headroom_ratio > 0 && targets_have_latency(&input->workload->targets)) /* else no knee */
     candidate->worst_excess = fmax(candidate->worst_excess, trial->steering_excess);
 }
 

@@ -391,6 +391,50 @@ START_TEST(headroom_is_there_when_it_is_asked)
 }
 END_TEST
 
+/* The knee is found in short runs, the card's own run is a long one: what that has shown to hold is not taken back. Two
+   tokens an answer make the noise large beside the margin. */
+START_TEST(a_closed_loop_keeps_knee_and_saturation_above_its_load)
+{
+  static const double users[] = {1, 2, 8, 64};
+  static const unsigned tokens[] = {1, 2, 9};
+  for (size_t i = 0; i < FIXTURE_COUNT(users) * FIXTURE_COUNT(tokens); i++) {
+    static struct problem p;
+    struct scorecard card;
+    problem_init(&p, "l40s-48gb", "llama-3.1-8b");
+    fixture_close_loop(&p.workload, users[i % FIXTURE_COUNT(users)]);
+    p.workload.traffic.input.fixed_tokens = 115;
+    p.workload.traffic.output.fixed_tokens = tokens[i / FIXTURE_COUNT(users)];
+    p.workload.targets.are_given = true;
+    p.workload.targets.ttft_ms.p99 = 5000;
+    p.workload.targets.e2e_ms.p99 = i % 2 == 0 ? 250 : 60000;
+    evaluate(&card, &p, FIT_FULL);
+    ck_assert(card.limits.saturation_requests_per_s >= card.throughput.requests_per_s);
+    ck_assert(!(card.limits.knee_requests_per_s > card.limits.saturation_requests_per_s));
+    ck_assert(card.verdict != VERDICT_FIT || card.limits.margin_to_knee_ratio >= 0);
+  }
+}
+END_TEST
+
+/* Without limits on latency there is no knee, so headroom before it is neither kept nor missed: undecided, which is no miss,
+   however far the preset limits that steer the choice are away. */
+START_TEST(headroom_without_latency_targets_is_undecided)
+{
+  static struct problem p;
+  struct scorecard card;
+  problem_init(&p, "l40s-48gb", "llama-3.1-8b");
+  fixture_close_loop(&p.workload, 64);
+  p.workload.traffic.input.fixed_tokens = 60000;
+  p.workload.serving.tensor_parallel = p.workload.serving.replicas = 1;
+  p.workload.targets.are_given = true;
+  p.workload.targets.headroom_ratio = 0.1;
+  evaluate(&card, &p, FIT_FULL);
+  ck_assert(card.latency.ttft_s.p99 > 2);
+  ck_assert_int_eq(card.verdict, VERDICT_FIT);
+  ck_assert_uint_eq(card.target_count, 1);
+  ck_assert_int_eq(card.targets[0].met, -1);
+}
+END_TEST
+
 /* Bursts of eight times the mean on one replica: the first tokens come late long before the day's mean is near capacity. */
 START_TEST(bursts_end_in_the_queue)
 {
@@ -462,6 +506,8 @@ int main(void)
   tcase_add_test(tcase, a_slow_replica_shows_in_the_tail);
   tcase_add_test(tcase, the_breached_limit_of_470_requests_is_kept_at_a_price);
   tcase_add_test(tcase, headroom_is_there_when_it_is_asked);
+  tcase_add_test(tcase, a_closed_loop_keeps_knee_and_saturation_above_its_load);
+  tcase_add_test(tcase, headroom_without_latency_targets_is_undecided);
   tcase_add_test(tcase, bursts_end_in_the_queue);
   tcase_add_test(tcase, depths_agree_and_repeat);
   tcase_add_test(tcase, a_small_arena_is_a_limit);
