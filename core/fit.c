@@ -138,6 +138,9 @@ static void note_settings(struct notes *notes, const struct workload *workload, 
     notes_add(notes, "memory that engines see on this profile is not recorded: the driver's figure less 0.6 %%");
   if (serving->runtime[0] == '\0' || serving->runtime_version[0] == '\0')
     notes_add(notes, "serving runtime: preset %s %s", preset->runtime, preset->version);
+  else if (strcmp(serving->runtime_version, preset->version) != 0)
+    notes_add(notes, "serving runtime: %s %s with the preset of %s", preset->runtime, serving->runtime_version,
+              preset->version);
   if (serving->max_batch == 0)
     notes_add(notes, "max_batch not given: what the KV pool runs, at most %u, the preset's", preset->max_batch);
   if (serving->max_batched_tokens == 0)

@@ -105,6 +105,8 @@ enum err traffic_resolve(struct search_input *input, const struct fit_request *r
     return traffic->has_hourly_shape ? take_busiest_hour(input, notes, arena, e) : ERR_OK;
   if (traffic->has_hourly_shape)
     notes_add(notes, "hourly_shape is not used: a trace has its own times");
+  if (traffic->arrival_is_given)
+    notes_add(notes, "arrival is not used: a trace has its own times");
   if (traffic->input.kind != LENGTH_ABSENT || traffic->output.kind != LENGTH_ABSENT)
     notes_add(notes, "input_tokens and output_tokens are not used: a trace has its own lengths");
   return take_trace(input, request, notes, arena, e);

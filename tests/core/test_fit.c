@@ -292,6 +292,22 @@ START_TEST(a_shared_prefix_is_not_computed_again)
 }
 END_TEST
 
+/* A version that no release note has seen yet takes the newest preset, and the card says so. */
+START_TEST(versions_without_a_preset_are_named)
+{
+  static struct problem p;
+  struct scorecard card;
+  bool is_said = false;
+  problem_init(&p, "h100-sxm-80gb", "llama-3.1-8b");
+  (void)snprintf(p.workload.serving.runtime, sizeof p.workload.serving.runtime, "vllm");
+  (void)snprintf(p.workload.serving.runtime_version, sizeof p.workload.serving.runtime_version, "99.1");
+  evaluate(&card, &p);
+  for (size_t i = 0; i < card.assumption_count; i++)
+    is_said |= strstr(card.assumptions[i], "vllm 99.1 with the preset of 0.") != NULL;
+  ck_assert(is_said);
+}
+END_TEST
+
 START_TEST(formats_a_device_lacks_are_named)
 {
   static struct problem p;
@@ -477,6 +493,7 @@ int main(void)
   tcase_add_test(tcase, cost_is_proportional_to_the_price);
   tcase_add_test(tcase, without_a_price_there_is_a_finding_and_no_zero);
   tcase_add_test(tcase, a_shared_prefix_is_not_computed_again);
+  tcase_add_test(tcase, versions_without_a_preset_are_named);
   tcase_add_test(tcase, formats_a_device_lacks_are_named);
   tcase_add_test(tcase, the_same_input_gives_the_same_bytes);
   tcase_add_test(tcase, any_arena_gives_an_answer_or_a_limit);
