@@ -158,16 +158,24 @@ static void describe_figure(struct text *text, const char *before, const json_t 
     text_printf(text, "%s%.4g%s", before, json_number_value(value), after);
 }
 
+/* Degrees beyond one, so that the GPUs are their product. */
+static void describe_degree(struct text *text, const char *name, const json_t *degree)
+{
+  if (json_number_value(degree) > 1)
+    text_printf(text, ", %s %.0f", name, json_number_value(degree));
+}
+
 /* "2 x h100-sxm-80gb (tensor parallel 2, replicas 1) serves 4 requests/s, TTFT p50 …" */
 static void describe_fit(struct text *text, const json_t *card, const json_t *next)
 {
   const json_t *monthly = member(card, "cost", "monthly_usd");
   const json_t *limit = member(card, "limits", "first_limit");
-  text_printf(text, "%.0f x %s (tensor parallel %.0f, replicas %.0f)",
-              json_number_value(member(card, "configuration", "gpus")),
+  text_printf(text, "%.0f x %s (tensor parallel %.0f", json_number_value(member(card, "configuration", "gpus")),
               json_string_value(json_object_get(card, "profile")),
-              json_number_value(member(card, "configuration", "tensor_parallel")),
-              json_number_value(member(card, "configuration", "replicas")));
+              json_number_value(member(card, "configuration", "tensor_parallel")));
+  describe_degree(text, "attention data parallel", member(card, "configuration", "attention_data_parallel"));
+  describe_degree(text, "pipeline parallel", member(card, "configuration", "pipeline_parallel"));
+  text_printf(text, ", replicas %.0f)", json_number_value(member(card, "configuration", "replicas")));
   describe_figure(text, " serves ", member(card, "throughput", "requests_per_s"), " requests/s");
   describe_figure(text, ", TTFT p50 ", json_object_get(member(card, "latency", "ttft_ms"), "p50"), " ms");
   describe_figure(text, ", ITL p50 ", json_object_get(member(card, "latency", "itl_ms"), "p50"), " ms");

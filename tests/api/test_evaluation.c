@@ -395,6 +395,20 @@ START_TEST(recommendation_is_the_first_priced_fit)
 }
 END_TEST
 
+/* tensor × attention data × pipeline × replicas are the GPUs: degrees beyond one are all named. */
+START_TEST(summary_names_what_makes_the_gpus)
+{
+  struct evaluation evaluation;
+  const char *summary;
+  read_sketch("[\"h100-sxm-80gb\"]", ",\"serving\":{\"tensor_parallel\":1,\"pipeline_parallel\":2,\"replicas\":1}");
+  run_ok(&evaluation);
+  summary = json_string_value(at(evaluation.head, "recommendation/summary"));
+  ck_assert_msg(strstr(summary, "2 x h100-sxm-80gb (tensor parallel 1, pipeline parallel 2, replicas 1)") != NULL, "%s",
+                summary);
+  evaluation_fini(&evaluation);
+}
+END_TEST
+
 START_TEST(nothing_fits_says_why)
 {
   struct evaluation evaluation;
@@ -541,6 +555,7 @@ static Suite *evaluation_suite(void)
   tcase_add_checked_fixture(runs, setup, teardown);
   tcase_add_test(runs, order_is_verdict_then_price);
   tcase_add_test(runs, recommendation_is_the_first_priced_fit);
+  tcase_add_test(runs, summary_names_what_makes_the_gpus);
   tcase_add_test(runs, nothing_fits_says_why);
   tcase_add_test(runs, identity_of_the_cards);
   tcase_add_test(runs, the_same_request_gives_the_same_bytes_apart_from_ids);
