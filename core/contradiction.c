@@ -26,6 +26,7 @@ struct limits {
   double ttft_ms, itl_ms, e2e_ms;
 };
 
+/* Only what can not be is called a contradiction: a card that fits may carry the other. */
 static void add(struct search *s, enum severity severity, const char *message,
                 const struct scorecard_evidence *evidence, size_t count)
 {
@@ -33,7 +34,8 @@ static void add(struct search *s, enum severity severity, const char *message,
     s->is_failed = true;
     return;
   }
-  scorecard_add_finding(s->card, "targets_contradict", severity, message, evidence, count);
+  scorecard_add_finding(s->card, severity == SEVERITY_CRITICAL ? "targets_contradict" : "tail_targets_add_up", severity,
+                        message, evidence, count);
   if (severity != SEVERITY_CRITICAL || s->is_found)
     return;
   s->is_found = true;

@@ -29,8 +29,9 @@ static void evaluate(enum fit_depth depth)
 
 static const struct scorecard_finding *finding(enum severity severity)
 {
+  const char *code = severity == SEVERITY_CRITICAL ? "targets_contradict" : "tail_targets_add_up";
   for (size_t i = 0; i < card.finding_count; i++)
-    if (strcmp(card.findings[i].code, "targets_contradict") == 0 && card.findings[i].severity == severity)
+    if (strcmp(card.findings[i].code, code) == 0 && card.findings[i].severity == severity)
       return &card.findings[i];
   return NULL;
 }
