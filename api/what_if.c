@@ -11,6 +11,7 @@
 #include "api/pointer.h"
 #include "api/put.h"
 #include "api/read.h"
+#include "api/trace.h"
 #include "api/write.h"
 #include "core/knob.h"
 #include "core/units.h"
@@ -36,6 +37,8 @@ struct work {
   struct subject *tried;  /* the same on one profile, with everything set */
   struct scorecard *base; /* of each profile */
   struct faults *faults;
+  struct fit_trace_means trace; /* once for all cells */
+  bool has_trace;
   struct arena arena;
 };
 
@@ -210,6 +213,17 @@ static bool is_knob(const char *pointer)
   return false;
 }
 
+/* The requests that are at hand are those of the sketch's own trace. */
+static enum err check_trace(const struct workload_traffic *cell, const struct workload_traffic *sketch, struct error *e)
+{
+  if (cell->load != LOAD_TRACE || strcmp(cell->trace, sketch->trace) == 0)
+    return ERR_OK;
+  if (sketch->load != LOAD_TRACE)
+    return error_set(e, ERR_INVALID, "/traffic/trace", "the sketch replays no trace, so no cell can");
+  return error_set(e, ERR_INVALID, "/traffic/trace", "is \"%s\"; cells replay the trace of the sketch, \"%s\"",
+                   cell->trace, sketch->trace);
+}
+
 /* Whole parts of the sketch: the document changed and read again. */
 static enum err read_again(struct work *work, const struct assignment *list, size_t count, struct error *e)
 {
@@ -230,6 +244,7 @@ static enum err read_again(struct work *work, const struct assignment *list, siz
     const struct fault *fault = &work->faults->items[0];
     rc = error_set(e, ERR_INVALID, fault->pointer, "%s", fault->detail);
   } else {
+    rc = check_trace(&sketch.workload.traffic, &work->what_if->sketch.workload.traffic, e);
     work->cell->workload = sketch.workload;
     work->cell->model = sketch.model;
     work->cell->draft_model = sketch.draft_model;
@@ -271,6 +286,16 @@ static void keep_layout(struct workload_serving *serving, const struct scorecard
     serving->replicas = configuration->replicas;
 }
 
+/* A trace has its own lengths: others would change nothing, and that is no answer. */
+static enum err check_length(const struct workload *workload, const char *pointer, struct error *e)
+{
+  if (workload->traffic.load != LOAD_TRACE ||
+      (strcmp(pointer, "/traffic/input_tokens") != 0 && strcmp(pointer, "/traffic/output_tokens") != 0))
+    return ERR_OK;
+  return error_set(e, ERR_INVALID, pointer, "the sketch replays the trace \"%s\", which has its own lengths",
+                   workload->traffic.trace);
+}
+
 static enum err set_all(const struct knob_subject *subject, const struct assignment *list, size_t count,
                         struct error *e)
 {
@@ -279,7 +304,9 @@ static enum err set_all(const struct knob_subject *subject, const struct assignm
     struct knob_value value;
     if (!is_knob(list[i].pointer))
       continue;
-    rc = value_of(&value, list[i].pointer, list[i].value, e);
+    rc = check_length(subject->workload, list[i].pointer, e);
+    if (rc == ERR_OK)
+      rc = value_of(&value, list[i].pointer, list[i].value, e);
     if (rc == ERR_OK)
       rc = knob_set(subject, list[i].pointer, &value, e);
   }
@@ -290,14 +317,17 @@ static enum err set_all(const struct knob_subject *subject, const struct assignm
 
 static enum err evaluate(struct scorecard *card, struct work *work, const struct subject *subject, struct error *e)
 {
-  const struct fit_request request = {.workload = &subject->workload,
-                                      .model = &subject->model,
-                                      .hardware = &subject->hardware,
-                                      .depth = FIT_QUICK,
-                                      .is_brief = true,
-                                      .draft_model = subject->has_draft_model ? &subject->draft_model : NULL};
+  struct fit_request request = {.workload = &subject->workload,
+                                .model = &subject->model,
+                                .hardware = &subject->hardware,
+                                .depth = FIT_QUICK,
+                                .is_brief = true,
+                                .draft_model = subject->has_draft_model ? &subject->draft_model : NULL};
   const size_t mark = arena_mark(&work->arena);
-  const enum err rc = fit_evaluate(card, &request, &work->arena, e);
+  enum err rc;
+  trace_replay_give(&request, &work->what_if->sketch);
+  request.trace_means = work->has_trace ? &work->trace : NULL;
+  rc = fit_evaluate(card, &request, &work->arena, e);
   arena_release(&work->arena, mark);
   return rc;
 }
@@ -410,10 +440,14 @@ static enum err compute(json_t **out, struct work *work, struct error *e)
 enum err what_if_document(json_t **out, const struct what_if *what_if, const struct catalogue_snapshot *snapshot,
                           size_t arena_bytes, struct error *e)
 {
+  const struct sketch_replay *replay = &what_if->sketch.replay;
   struct work work = {.what_if = what_if, .snapshot = snapshot};
   void *memory = malloc(arena_bytes);
   enum err rc;
   *out = NULL;
+  work.has_trace = replay->count >= 2; /* what is less is refused as it is evaluated */
+  if (work.has_trace)
+    work.trace = fit_trace_means(replay->rows, replay->count);
   work.cell = malloc(sizeof *work.cell);
   work.tried = malloc(sizeof *work.tried);
   work.faults = malloc(sizeof *work.faults);

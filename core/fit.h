@@ -264,6 +264,14 @@ struct scorecard {
 
 struct arrival;
 
+/* What the closed form knows of a trace: lengths by their moments, the rate over its span. */
+struct fit_trace_means {
+  struct length input, output;
+  double requests_per_s;
+};
+/* Of at least 2 requests. */
+struct fit_trace_means fit_trace_means(const struct arrival *rows, size_t count);
+
 struct fit_request {
   const struct workload *workload;
   const struct model *model;
@@ -278,7 +286,8 @@ struct fit_request {
   const struct model *draft_model; /* that the workload's speculative_draft_model names; NULL where it names none */
   const struct arrival *trace;     /* LOAD_TRACE: the requests to replay, in order of time; borrowed */
   size_t trace_count;
-  const uint32_t *trace_hashes; /* of their prompts' blocks; NULL = none */
+  const struct fit_trace_means *trace_means; /* of these, where many evaluations share them; NULL = worked out here */
+  const uint32_t *trace_hashes;              /* of their prompts' blocks; NULL = none */
   size_t trace_hash_count;
   unsigned trace_hash_block_tokens; /* of a prompt, that one hash stands for */
 };

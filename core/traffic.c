@@ -58,6 +58,14 @@ static struct length length_of(const struct arrival *rows, size_t count, bool is
                          .cv_ratio = sqrt(fmax(0, squares / (double)count / mean / mean - 1))};
 }
 
+struct fit_trace_means fit_trace_means(const struct arrival *rows, size_t count)
+{
+  return (struct fit_trace_means){.input = length_of(rows, count, false),
+                                  .output = length_of(rows, count, true),
+                                  .requests_per_s =
+                                      (double)(count - 1) / fmax(1, rows[count - 1].send_s - rows[0].send_s)};
+}
+
 static enum err take_trace(struct search_input *input, const struct fit_request *request, struct notes *notes,
                            struct arena *arena, struct error *e)
 {
@@ -65,6 +73,7 @@ static enum err take_trace(struct search_input *input, const struct fit_request 
   const double scale = isnan(stated->rate_scale) ? 1 : stated->rate_scale;
   const struct arrival *rows = request->trace;
   const size_t count = request->trace_count;
+  struct fit_trace_means means;
   struct workload *workload;
   enum err err;
   if (rows == NULL)
@@ -82,11 +91,12 @@ static enum err take_trace(struct search_input *input, const struct fit_request 
                                   .rate_scale = scale,
                                   .input_ratio = 1,
                                   .output_ratio = 1};
+  means = request->trace_means != NULL ? *request->trace_means : fit_trace_means(rows, count);
   workload->traffic.load = LOAD_OPEN;
   workload->traffic.arrival = ARRIVAL_POISSON;
-  workload->traffic.input = length_of(rows, count, false);
-  workload->traffic.output = length_of(rows, count, true);
-  workload->traffic.requests_per_s = scale * (double)(count - 1) / fmax(1, rows[count - 1].send_s - rows[0].send_s);
+  workload->traffic.input = means.input;
+  workload->traffic.output = means.output;
+  workload->traffic.requests_per_s = scale * means.requests_per_s;
   notes_add(
       notes,
       "trace %s: %zu requests, %.3g a second in the mean, %.0f tokens in and %.0f out; the closed form takes them "

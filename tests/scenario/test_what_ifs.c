@@ -238,6 +238,81 @@ START_TEST(csv_and_markdown_have_a_line_a_cell)
 }
 END_TEST
 
+/* 61 requests a second apart: 60 gaps in 60 seconds. */
+static void put_trace(const char *name, int input_tokens)
+{
+  static const char *const headers[] = {"Content-Type: text/csv", NULL};
+  const char *csv = "arrival_s,input_tokens,output_tokens\n";
+  struct request request = {.method = "PUT", .path = scratch_printf("/v1/traces/%s", name), .headers = headers};
+  for (int i = 0; i <= 60; i++)
+    csv = scratch_printf("%s%d,%d,50\n", csv, i, input_tokens);
+  request.body = csv;
+  reply_assert_status(web_send(&fitd, &request), 201);
+}
+
+#define REPLAY                                                                                                         \
+  "\"sketch\":{\"workload\":\"chat\",\"model\":\"llama-2-7b\",\"traffic\":{\"trace\":\"minute\"},"                     \
+  "\"profiles\":[\"h100-sxm-80gb\"]}"
+
+/* A request a second of 1,000 tokens in and 50 out, and what the same load says when it is given as numbers. */
+START_TEST(a_trace_is_its_mean_load)
+{
+  static const char *const same[] = {"latency.ttft_ms.p50", "latency.itl_ms.p50", "throughput.output_tokens_per_s",
+                                     "throughput.mean_batch", "cost.monthly_usd"};
+  const json_t *recorded, *given;
+  put_trace("minute", 1000);
+  recorded = what_if("{" REPLAY ",\"vary\":{\"/traffic/trace/rate_scale\":[1,3],\"/precision/weights\":[\"fp16\","
+                     "\"fp8\"]}}");
+  given = what_if("{\"sketch\":{\"workload\":\"chat\",\"model\":\"llama-2-7b\",\"traffic\":{\"input_tokens\":1000,"
+                  "\"output_tokens\":50,\"requests_per_s\":1},\"profiles\":[\"h100-sxm-80gb\"]},"
+                  "\"vary\":{\"/traffic/requests_per_s\":[1,3],\"/precision/weights\":[\"fp16\",\"fp8\"]}}");
+  ck_assert_double_eq_tol(number(recorded, "base.0.throughput.requests_per_s"), 1, 1e-9);
+  ck_assert_double_eq_tol(number(recorded, "cells.2.throughput.requests_per_s"), 3, 1e-9);
+  for (int cell = 0; cell < 4; cell++)
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
+      const char *path = scratch_printf("cells.%d.%s", cell, same[i]);
+      ck_assert_double_eq_tol(number(recorded, path), number(given, path), 1e-6 * fabs(number(given, path)));
+    }
+}
+END_TEST
+
+/* What a trace brings can not be set, and only the sketch's own is replayed. */
+static const struct {
+  const char *set, *pointer, *detail;
+} TRACE_CELLS[] = {
+    {"\"/traffic/input_tokens\":500", "/traffic/input_tokens", "its own lengths"},
+    {"\"/traffic/output_tokens\":500", "/traffic/output_tokens", "its own lengths"},
+    {"\"/traffic/requests_per_s\":5", "/traffic/requests_per_s", "another way"},
+    {"\"/traffic/trace\":\"other\"", "/traffic/trace", "cells replay the trace of the sketch, \"minute\""},
+};
+
+START_TEST(a_cell_does_not_leave_its_trace)
+{
+  const json_t *document, *bad, *good;
+  put_trace("minute", 1000);
+  put_trace("other", 10);
+  document = what_if(scratch_printf(
+      "{" REPLAY ",\"cases\":[{\"label\":\"bad\",\"set\":{%s}},{\"label\":\"given\",\"set\":{\"/traffic\":"
+      "{\"input_tokens\":1000,\"output_tokens\":50,\"requests_per_s\":2}}}]}",
+      TRACE_CELLS[_i].set));
+  bad = doc_at(document, "cells.0");
+  good = doc_at(document, "cells.1");
+  ck_assert_msg(strcmp(doc_text(bad, "error.pointer"), TRACE_CELLS[_i].pointer) == 0, "%s", doc_dump(bad));
+  ck_assert_msg(strstr(doc_text(bad, "error.detail"), TRACE_CELLS[_i].detail) != NULL, "%s", doc_dump(bad));
+  ck_assert_double_eq_tol(number(good, "throughput.requests_per_s"), 2, 1e-9);
+}
+END_TEST
+
+START_TEST(a_cell_has_no_trace_of_its_own)
+{
+  const json_t *document;
+  put_trace("minute", 1000);
+  document = what_if("{" MHA ",\"cases\":[{\"label\":\"a\",\"set\":{\"/traffic\":{\"trace\":\"minute\"}}}]}");
+  ck_assert_str_eq(doc_text(document, "cells.0.error.pointer"), "/traffic/trace");
+  ck_assert_ptr_nonnull(strstr(doc_text(document, "cells.0.error.detail"), "no cell can"));
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("what_ifs");
@@ -252,5 +327,8 @@ int main(void)
   tcase_add_loop_test(tcase, refusals_name_the_field, 0, sizeof REFUSALS / sizeof REFUSALS[0]);
   tcase_add_test(tcase, there_are_4096_cells_at_most);
   tcase_add_test(tcase, csv_and_markdown_have_a_line_a_cell);
+  tcase_add_test(tcase, a_trace_is_its_mean_load);
+  tcase_add_loop_test(tcase, a_cell_does_not_leave_its_trace, 0, sizeof TRACE_CELLS / sizeof TRACE_CELLS[0]);
+  tcase_add_test(tcase, a_cell_has_no_trace_of_its_own);
   return suite_run(suite);
 }
