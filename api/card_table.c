@@ -6,9 +6,16 @@
 #include <string.h>
 
 const struct card_column_head card_column_heads[CARD_COLUMNS] = {
-    {"profile", false},         {"verdict", false}, {"GPUs", false}, {"batch", true},  {"TTFT ms", true},
-    {"ITL ms", true},           {"E2E s", true},    {"tok/s", true}, {"USD/1M", true}, {"USD/month", true},
-    {"limit or reason", false},
+    {"profile", NULL, false},
+    {"verdict", NULL, false},
+    {"GPUs", NULL, false},
+    {"TTFT p50 ms", "TTFT p99 ms", true},
+    {"ITL p50 ms", "ITL p99 ms", true},
+    {"ok %", NULL, true},
+    {"USD/1M", NULL, true},
+    {"USD/month", NULL, true},
+    {"limit or reason", NULL, false},
+    {"tok/s", NULL, true},
 };
 
 const json_t *card_at(const json_t *value, const char *path)
@@ -60,11 +67,41 @@ const char *card_figure(char to[CARD_FIGURE_SIZE], const json_t *value, double f
   return to;
 }
 
+static bool has_p99(const json_t *card)
+{
+  return json_is_number(card_at(card, "latency.ttft_ms.p99")) && json_is_number(card_at(card, "latency.itl_ms.p99"));
+}
+
+bool cards_have_p99(const json_t *cards)
+{
+  for (size_t i = 0; i < json_array_size(cards); i++)
+    if (has_p99(json_array_get(cards, i)))
+      return true;
+  return false;
+}
+
+const char *card_column_title(enum card_column column, bool is_p99)
+{
+  const struct card_column_head *head = &card_column_heads[column];
+  return is_p99 && head->title_p99 != NULL ? head->title_p99 : head->title;
+}
+
 static void put_figure(struct card_row *row, enum card_column column, const json_t *card, const char *path,
                        double factor)
 {
   char figure[CARD_FIGURE_SIZE];
   (void)snprintf(row->cells[column], sizeof row->cells[column], "%s", card_figure(figure, card_at(card, path), factor));
+}
+
+/* The 99th percentile where it is known; a median says that it is one where others are not. */
+static void put_latency(struct card_row *row, enum card_column column, const json_t *card, const char *metric,
+                        bool is_p99)
+{
+  const json_t *latency = card_at(card, metric);
+  const json_t *value = json_object_get(latency, has_p99(card) ? "p99" : "p50");
+  char figure[CARD_FIGURE_SIZE];
+  (void)snprintf(row->cells[column], sizeof row->cells[column], "%s%s",
+                 is_p99 && !has_p99(card) && json_is_number(value) ? "p50 " : "", card_figure(figure, value, 1.0));
 }
 
 static void put_word(struct card_row *row, enum card_column column, const char *word)
@@ -118,15 +155,14 @@ static void put_limit(struct card_row *row, const json_t *card)
     put_word(row, COLUMN_LIMIT, reason);
 }
 
-void card_row_make(struct card_row *row, const json_t *card)
+void card_row_make(struct card_row *row, const json_t *card, bool is_p99)
 {
   put_word(row, COLUMN_PROFILE, json_string_value(json_object_get(card, "profile")));
   put_word(row, COLUMN_VERDICT, json_string_value(json_object_get(card, "verdict")));
   put_gpus(row, card);
-  put_figure(row, COLUMN_BATCH, card, "configuration.max_batch", 1.0);
-  put_figure(row, COLUMN_TTFT, card, "latency.ttft_ms.p50", 1.0);
-  put_figure(row, COLUMN_ITL, card, "latency.itl_ms.p50", 1.0);
-  put_figure(row, COLUMN_E2E, card, "latency.e2e_ms.p50", 1e-3);
+  put_latency(row, COLUMN_TTFT, card, "latency.ttft_ms", is_p99);
+  put_latency(row, COLUMN_ITL, card, "latency.itl_ms", is_p99);
+  put_figure(row, COLUMN_SUCCESS, card, "success.rate", 100.0);
   put_figure(row, COLUMN_TOKENS, card, "throughput.output_tokens_per_s", 1.0);
   put_figure(row, COLUMN_TOKEN_PRICE, card, "cost.per_million_output_tokens_usd", 1.0);
   put_figure(row, COLUMN_MONTHLY, card, "cost.monthly_usd", 1.0);
@@ -148,12 +184,28 @@ static void describe_tokens(struct text *text, const json_t *length)
                 card_figure(b, json_object_get(length, "cv"), 1.0));
 }
 
+/* "trace azure-conv at 2 times its rate"; false without one. */
+static bool put_trace(struct text *text, const json_t *trace)
+{
+  const json_t *name = json_is_object(trace) ? json_object_get(trace, "name") : trace;
+  const json_t *scale = json_object_get(trace, "rate_scale");
+  char figure[CARD_FIGURE_SIZE];
+  if (!json_is_string(name))
+    return false;
+  text_printf(text, "trace %s", json_string_value(name));
+  if (json_is_number(scale))
+    text_printf(text, " at %s times its rate", card_figure(figure, scale, 1.0));
+  return true;
+}
+
 void card_traffic(struct text *text, const json_t *traffic)
 {
   const json_t *rate = json_object_get(traffic, "requests_per_s"), *users = json_object_get(traffic, "concurrency");
   const char *arrival = json_string_value(json_object_get(traffic, "arrival"));
   char figure[CARD_FIGURE_SIZE];
   if (!json_is_object(traffic))
+    return;
+  if (put_trace(text, json_object_get(traffic, "trace")))
     return;
   describe_tokens(text, json_object_get(traffic, "input_tokens"));
   text_puts(text, " in / ");
@@ -184,13 +236,14 @@ void card_recommendation(struct text *text, const json_t *document)
   const char *summary = json_string_value(card_at(document, "recommendation.summary"));
   const char *runner_up = json_string_value(card_at(document, "recommendation.runner_up.profile"));
   const json_t *per_request, *monthly;
+  const char *percentile = has_p99(card) ? "p99" : "p50";
   struct card_row row;
   char figure[CARD_FIGURE_SIZE];
   if (card == NULL) {
     text_printf(text, "no_fit: %s", summary != NULL ? summary : "no profile fits");
     return;
   }
-  card_row_make(&row, card);
+  card_row_make(&row, card, false);
   per_request = card_at(card, "cost.per_successful_request_usd");
   monthly = card_at(card, "cost.monthly_usd");
   text_printf(text, "%s: %s on %s", row.cells[COLUMN_VERDICT], row.cells[COLUMN_GPUS], row.cells[COLUMN_PROFILE]);
@@ -201,8 +254,21 @@ void card_recommendation(struct text *text, const json_t *document)
                 card_figure(figure, monthly, 1.0), json_is_number(per_request) ? ")" : "");
   else
     text_puts(text, ", no price known");
-  text_printf(text, ", TTFT p50 %s ms, ITL p50 %s ms, first limit %s", row.cells[COLUMN_TTFT], row.cells[COLUMN_ITL],
-              row.cells[COLUMN_LIMIT]);
+  text_printf(text, ", TTFT %s %s ms, ITL %s %s ms, first limit %s", percentile, row.cells[COLUMN_TTFT], percentile,
+              row.cells[COLUMN_ITL], row.cells[COLUMN_LIMIT]);
   if (runner_up != NULL)
     text_printf(text, "; next best %s", runner_up);
+}
+
+void card_next_step(struct text *text, const json_t *document)
+{
+  const json_t *fitting = recommended_card(document);
+  const json_t *card = fitting != NULL ? fitting : json_array_get(json_object_get(document, "scorecards"), 0);
+  const json_t *step = fitting == NULL ? json_array_get(json_object_get(card, "ways_out"), 0) : NULL;
+  const char *profile = json_string_value(json_object_get(card, "profile")), *message;
+  if (step == NULL)
+    step = json_array_get(json_object_get(card, "advice"), 0);
+  message = json_string_value(json_object_get(step, "message"));
+  if (message != NULL && profile != NULL)
+    text_printf(text, "next, on %s: %s", profile, message);
 }

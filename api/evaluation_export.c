@@ -73,16 +73,17 @@ char *evaluation_csv(const json_t *document)
 
 static void put_cards(struct text *text, const json_t *cards)
 {
+  const bool is_p99 = cards_have_p99(cards);
   text_puts(text, "|");
   for (size_t c = 0; c < CARD_COLUMNS; c++)
-    text_printf(text, " %s |", card_column_heads[c].title);
+    text_printf(text, " %s |", card_column_title((enum card_column)c, is_p99));
   text_puts(text, "\n|");
   for (size_t c = 0; c < CARD_COLUMNS; c++)
     text_puts(text, card_column_heads[c].is_number ? "---:|" : "---|");
   text_puts(text, "\n");
   for (size_t i = 0; i < json_array_size(cards); i++) {
     struct card_row row;
-    card_row_make(&row, json_array_get(cards, i));
+    card_row_make(&row, json_array_get(cards, i), is_p99);
     text_puts(text, "|");
     for (size_t c = 0; c < CARD_COLUMNS; c++) {
       text_puts(text, " ");

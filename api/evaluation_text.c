@@ -5,8 +5,8 @@
 #include "api/api.h"
 #include "api/card_table.h"
 
-#define GAP 2          /* blanks between columns */
-#define LIMIT_LEAST 12 /* columns below which the last one, which may be cut, says nothing */
+#define GAP 2         /* blanks between columns */
+#define LIMIT_LEAST 8 /* columns below which the limit, which may be cut, says nothing */
 
 /* Columns a UTF-8 text takes, counting one a code point. */
 static size_t columns_of(const char *text)
@@ -80,13 +80,14 @@ static void put_line(struct text *text, const char *const cells[CARD_COLUMNS], c
   }
 }
 
-/* Widths from titles and cells; returns how many columns fit, always at least the first. The last one, a sentence, is
-   narrowed before it goes. */
-static size_t measure(size_t widths[CARD_COLUMNS], const struct card_row *rows, size_t count, size_t width)
+/* Widths from titles and cells; returns how many columns fit, always at least the first. The sentence is narrowed
+   before it goes. */
+static size_t measure(size_t widths[CARD_COLUMNS], const char *const titles[CARD_COLUMNS], const struct card_row *rows,
+                      size_t count, size_t width)
 {
   size_t total = 0, shown = 0;
   for (size_t c = 0; c < CARD_COLUMNS; c++) {
-    widths[c] = columns_of(card_column_heads[c].title);
+    widths[c] = columns_of(titles[c]);
     for (size_t i = 0; i < count; i++) {
       const size_t columns = columns_of(rows[i].cells[c]);
       widths[c] = columns > widths[c] ? columns : widths[c];
@@ -107,16 +108,17 @@ static size_t measure(size_t widths[CARD_COLUMNS], const struct card_row *rows, 
 static enum err put_table(struct text *text, const json_t *cards, size_t width, struct error *e)
 {
   const size_t count = json_array_size(cards);
+  const bool is_p99 = cards_have_p99(cards);
   struct card_row *rows = calloc(count + 1, sizeof *rows);
   const char *cells[CARD_COLUMNS];
   size_t widths[CARD_COLUMNS], shown;
   if (rows == NULL)
     return error_set(e, ERR_NOMEM, "", "not enough memory for a table of %zu rows", count);
   for (size_t i = 0; i < count; i++)
-    card_row_make(&rows[i], json_array_get(cards, i));
-  shown = measure(widths, rows, count, width);
+    card_row_make(&rows[i], json_array_get(cards, i), is_p99);
   for (size_t c = 0; c < CARD_COLUMNS; c++)
-    cells[c] = card_column_heads[c].title;
+    cells[c] = card_column_title((enum card_column)c, is_p99);
+  shown = measure(widths, cells, rows, count, width);
   put_line(text, cells, widths, shown);
   for (size_t i = 0; i < count; i++) {
     for (size_t c = 0; c < CARD_COLUMNS; c++)
@@ -146,8 +148,8 @@ static void put_header(struct text *text, const json_t *document, size_t width)
 enum err api_evaluation_text(char **text, const char *json, unsigned width, struct error *e)
 {
   json_t *document = json_loads(json, 0, NULL);
-  struct text out = {NULL, 0, 0, false}, line = {NULL, 0, 0, false};
-  char *recommendation = NULL;
+  struct text out = {NULL, 0, 0, false}, line = {NULL, 0, 0, false}, next = {NULL, 0, 0, false};
+  char *recommendation = NULL, *step = NULL;
   enum err rc;
   *text = NULL;
   if (!json_is_array(json_object_get(document, "scorecards"))) {
@@ -156,18 +158,24 @@ enum err api_evaluation_text(char **text, const char *json, unsigned width, stru
   }
   card_recommendation(&line, document);
   recommendation = text_take(&line, NULL);
+  text_puts(&next, ""); /* without a step the text is empty */
+  card_next_step(&next, document);
+  step = text_take(&next, NULL);
   put_header(&out, document, width);
   if (recommendation != NULL)
     put_wrapped(&out, recommendation, width);
+  if (step != NULL && step[0] != '\0')
+    put_wrapped(&out, step, width);
   text_puts(&out, "\n");
   rc = put_table(&out, json_object_get(document, "scorecards"), width, e);
   *text = text_take(&out, NULL);
-  if (rc == ERR_OK && (*text == NULL || recommendation == NULL))
+  if (rc == ERR_OK && (*text == NULL || recommendation == NULL || step == NULL))
     rc = error_set(e, ERR_NOMEM, "", "not enough memory for the table");
   if (rc != ERR_OK) {
     free(*text);
     *text = NULL;
   }
+  free(step);
   free(recommendation);
   json_decref(document);
   return rc;
