@@ -114,7 +114,7 @@ static enum err propose_weights(bool *is_called_for, struct knob_value *to, cons
 {
   const struct scorecard *card = a->c->card;
   const struct scorecard_rung *best = NULL;
-  double best_cost = INFINITY;
+  double best_cost = (double)INFINITY;
   (void)e;
   *is_called_for = false;
   if (workload_of(a)->precision_is_word != (strcmp(pointer, "/precision") == 0))
@@ -413,7 +413,7 @@ static const char *binding_gap(double *limit_ms, const struct scorecard *card)
               {"latency.itl_ms.p90", "/targets/itl_ms/p90"},
               {"latency.itl_ms.p99", "/targets/itl_ms/p99"}};
   const char *pointer = NULL;
-  double least = INFINITY;
+  double least = (double)INFINITY;
   for (size_t i = 0; i < card->target_count; i++)
     for (size_t k = 0; k < sizeof gaps / sizeof gaps[0]; k++) {
       const struct scorecard_target *t = &card->targets[i];
