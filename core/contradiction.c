@@ -122,7 +122,7 @@ static struct floors floors_of(const struct search_input *input)
   const double active = (double)model_parameters_active(input->model) - (double)counts.embeddings;
   const double layers = fmax(0, active - (double)counts.head); /* the head is needed for the last token alone */
   const struct model_precision *precision = &input->precision;
-  double peak_flops = 0, bytes = INFINITY;
+  double peak_flops = 0, bytes = (double)INFINITY;
   struct floors floors = {.devices = widest_group(input)};
   fastest(&peak_flops, &bytes, input, precision->dense);
   fastest(&peak_flops, &bytes, input, precision->attention);
