@@ -140,11 +140,12 @@ static void take_prices(struct hardware *to, const struct hardware *from)
 static bool is_same_device(const struct explain_inputs *a, const struct explain_inputs *b)
 {
   struct hardware with_prices = a->profile.hardware;
-  json_t *nothing = json_object(), *left, *right;
+  json_t *nothing, *left, *right;
   bool is_same;
   if (strcmp(a->profile.hardware.name, b->profile.hardware.name) != 0)
     return false;
   take_prices(&with_prices, &b->profile.hardware);
+  nothing = json_object();
   left = profile_write(&with_prices, nothing);
   right = profile_write(&b->profile.hardware, nothing);
   is_same = left != NULL && right != NULL && json_equal(left, right) != 0;
