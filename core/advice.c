@@ -335,8 +335,11 @@ static enum err add(struct adviser *a, const char *knob, const char *pointer, en
   struct scorecard changed;
   bool is_possible;
   enum err err;
-  if (a->count == ADVICE_MAX || (err = change_evaluate(&changed, &is_possible, &base, pointer, to, e)) != ERR_OK)
-    return a->count == ADVICE_MAX ? ERR_OK : err;
+  if (a->count == ADVICE_MAX)
+    return ERR_OK;
+  err = change_evaluate(&changed, &is_possible, &base, pointer, to, e);
+  if (err != ERR_OK)
+    return err;
   if (!is_possible || !is_better(from, &changed))
     return ERR_OK;
   change->knob = knob;
