@@ -1,7 +1,31 @@
 #!/bin/sh
-# Runs check binaries one after the other: tools/run-tests.sh BUILD_FOLDER TEST_SOURCE… Fails when one fails, is not there
-# or ran no check at all (a wrong filter would otherwise look like success).
+# Runs check binaries, JOBS at a time (default: one a processor): tools/run-tests.sh BUILD_FOLDER TEST_SOURCE… Fails when one
+# fails, is not there or ran no check at all (a wrong filter would otherwise look like success). What a binary printed is
+# shown in one piece when it ends.
 set -u
+
+# One binary; its whole output goes to standard output at once, "name checks status" to the ledger.
+run_one() {
+  name=${1%.c}
+  output=$(mktemp "$RUN_TESTS_DIR/XXXXXX")
+  begun_s=$(date +%s)
+  "$RUN_TESTS_BUILD/$name" >"$output" 2>&1 </dev/null
+  status=$?
+  # The sum over the closing lines ("100%: Checks: N, Failures: 0, Errors: 0") of the binary's suites.
+  checks=$(awk '/^[0-9]+%: Checks: [0-9]+/ { sub(/,/, "", $3); n += $3 } END { print n + 0 }' "$output")
+  {
+    echo "== $RUN_TESTS_BUILD/$name ($(($(date +%s) - begun_s)) s)"
+    cat "$output"
+    [ "$checks" -ne 0 ] || echo "run-tests: $name ran 0 checks"
+  } >"$output.shown"
+  cat "$output.shown"
+  echo "$name $checks $status" >>"$RUN_TESTS_DIR/ledger"
+}
+
+if [ "$1" = --one ]; then
+  run_one "$2"
+  exit 0 # the ledger tells what failed; xargs would stop at some statuses
+fi
 
 build=$1
 shift
@@ -16,36 +40,24 @@ ASAN_OPTIONS=${ASAN_OPTIONS:-abort_on_error=0:detect_stack_use_after_return=1:st
 UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
 FITD_BINARY=$build/fitd # for the tests that start the daemon
-export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS FITD_BINARY
+RUN_TESTS_BUILD=$build
+RUN_TESTS_DIR=$(mktemp -d)
+export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS FITD_BINARY RUN_TESTS_BUILD RUN_TESTS_DIR
+trap 'rm -rf "$RUN_TESTS_DIR"' EXIT
 
 if [ $# -eq 0 ]; then
   echo "run-tests: no tests given" >&2
   exit 1
 fi
 
-output=$(mktemp)
-trap 'rm -f "$output"' EXIT
-failed=
-total=0
-for source in "$@"; do
-  name=${source%.c}
-  echo "== $build/$name"
-  "$build/$name" >"$output" 2>&1 </dev/null
-  status=$?
-  cat "$output"
-  # The sum over the closing lines ("100%: Checks: N, Failures: 0, Errors: 0") of the binary's suites.
-  checks=$(awk '/^[0-9]+%: Checks: [0-9]+/ { sub(/,/, "", $3); n += $3 } END { print n + 0 }' "$output")
-  total=$((total + checks))
-  if [ "$checks" -eq 0 ]; then
-    echo "run-tests: $name ran 0 checks" >&2
-    failed="$failed $name"
-  elif [ "$status" -ne 0 ]; then
-    failed="$failed $name"
-  fi
-done
+: >"$RUN_TESTS_DIR/ledger"
+printf '%s\n' "$@" | xargs -n 1 -P "${JOBS:-$(nproc 2>/dev/null || echo 2)}" "$0" --one
 
-if [ -n "$failed" ]; then
-  echo "run-tests: FAILED in $build:$failed" >&2
+failed=$(awk '$2 == 0 || $3 != 0 { printf " %s", $1 }' "$RUN_TESTS_DIR/ledger")
+total=$(awk '{ n += $2 } END { print n + 0 }' "$RUN_TESTS_DIR/ledger")
+ran=$(awk 'END { print NR }' "$RUN_TESTS_DIR/ledger")
+if [ -n "$failed" ] || [ "$ran" -ne $# ]; then
+  echo "run-tests: FAILED in $build ($ran of $# ran):$failed" >&2
   exit 1
 fi
 echo "== $build: $# test binaries, $total checks, all passed"

@@ -128,7 +128,7 @@ START_TEST(effects_are_what_the_changed_sketch_gives)
   static const char *const models[] = {"llama-3.1-8b", "llama-3.1-70b", "llama-2-7b", "qwen3-14b"};
   uint64_t random = 0xad71ce;
   size_t seen = 0;
-  for (int i = 0; i < 60; i++) {
+  for (int i = 0; i < (int)suite_rounds(60); i++) {
     use(devices[fixture_random_index(&random, 3)], models[fixture_random_index(&random, 4)],
         1 + 7.0 * fixture_random_index(&random, 2));
     workload.traffic.input.fixed_tokens = floor(fixture_random(&random, 128, 3500));
@@ -148,7 +148,7 @@ START_TEST(effects_are_what_the_changed_sketch_gives)
       assert_true_to_evaluation(&card.advice[k]);
     seen += card.advice_count;
   }
-  ck_assert_uint_gt(seen, 30);
+  ck_assert_uint_gt(seen, suite_rounds(30));
 }
 END_TEST
 

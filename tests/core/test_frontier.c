@@ -147,7 +147,7 @@ START_TEST(the_frontier_is_that_of_plain_enumeration)
   static struct problem p;
   uint64_t seed = 300;
   size_t total = 0, evaluated = 0, searched = 0;
-  for (int i = 0; i < 300; i++) {
+  for (int i = 0; i < (int)suite_rounds(300); i++) {
     struct frontier frontier;
     size_t count;
     random_frontier(&p, &seed, i);
@@ -158,7 +158,7 @@ START_TEST(the_frontier_is_that_of_plain_enumeration)
     evaluated += frontier.evaluated;
     searched += frontier.searched;
   }
-  ck_assert_msg(total > 3000, "%zu points in all", total);
+  ck_assert_msg(total > suite_rounds(3000), "%zu points in all", total);
   ck_assert_msg(evaluated < searched, "%zu of %zu batches were computed", evaluated, searched);
 }
 END_TEST
@@ -169,7 +169,7 @@ START_TEST(a_point_is_the_evaluation_of_its_configuration)
   static struct problem p;
   uint64_t seed = 77;
   unsigned checked = 0;
-  for (int i = 0; i < 40; i++) {
+  for (int i = 0; i < (int)suite_rounds(40); i++) {
     struct frontier frontier;
     random_frontier(&p, &seed, i);
     p.workload.serving.max_batch = 0;
@@ -200,7 +200,7 @@ START_TEST(a_point_is_the_evaluation_of_its_configuration)
       checked++;
     }
   }
-  ck_assert_uint_gt(checked, 60);
+  ck_assert_uint_gt(checked, suite_rounds(60));
 }
 END_TEST
 

@@ -132,7 +132,7 @@ START_TEST(the_answer_is_that_of_plain_enumeration)
   static struct problem p;
   uint64_t seed = 2026;
   unsigned fits = 0;
-  for (int i = 0; i < 200; i++) {
+  for (int i = 0; i < (int)suite_rounds(200); i++) {
     struct search_result result;
     struct choice best;
     problem_random(&p, &seed);
@@ -143,7 +143,8 @@ START_TEST(the_answer_is_that_of_plain_enumeration)
     assert_same(&result, &best, &p, i);
     fits += best.exists;
   }
-  ck_assert_msg(fits >= 60 && fits <= 180, "%u of 200 sketches fit: both outcomes must be exercised", fits);
+  ck_assert_msg(fits >= suite_rounds(60) && fits <= suite_rounds(180),
+                "%u sketches fit: both outcomes must be exercised", fits);
 }
 END_TEST
 
@@ -153,7 +154,7 @@ START_TEST(the_answer_over_all_layouts_is_that_of_plain_enumeration)
   static struct problem p;
   uint64_t seed = 99;
   unsigned fits = 0, staged = 0, spread = 0;
-  for (int i = 0; i < 300; i++) {
+  for (int i = 0; i < (int)suite_rounds(300); i++) {
     struct search_result result;
     struct choice best;
     problem_random(&p, &seed);
@@ -169,8 +170,9 @@ START_TEST(the_answer_over_all_layouts_is_that_of_plain_enumeration)
     staged += best.exists && best.layout.pipeline_parallel > 1;
     spread += best.exists && best.layout.expert_parallel > 1;
   }
-  ck_assert_msg(fits >= 100 && fits <= 290 && staged >= 15 && spread >= 3, "%u fit, %u with stages, %u spread experts",
-                fits, staged, spread);
+  ck_assert_msg(fits >= suite_rounds(100) && fits <= suite_rounds(290) && staged >= suite_rounds(15) &&
+                    spread >= suite_rounds(3),
+                "%u fit, %u with stages, %u spread experts", fits, staged, spread);
 }
 END_TEST
 
@@ -180,7 +182,7 @@ START_TEST(the_answer_for_users_is_that_of_plain_enumeration)
   static struct problem p;
   uint64_t seed = 7;
   unsigned fits = 0;
-  for (int i = 0; i < 60; i++) {
+  for (int i = 0; i < (int)suite_rounds(60); i++) {
     struct search_result result;
     struct choice best;
     problem_random(&p, &seed);
@@ -191,7 +193,7 @@ START_TEST(the_answer_for_users_is_that_of_plain_enumeration)
     assert_same(&result, &best, &p, i);
     fits += best.exists;
   }
-  ck_assert_msg(fits >= 15, "%u fit", fits);
+  ck_assert_msg(fits >= suite_rounds(15), "%u fit", fits);
 }
 END_TEST
 
@@ -202,7 +204,7 @@ START_TEST(no_held_batch_limit_does_better)
   static struct problem p;
   uint64_t seed = 5;
   unsigned smaller = 0;
-  for (int i = 0; i < 40; i++) {
+  for (int i = 0; i < (int)suite_rounds(40); i++) {
     struct search_result open, held;
     problem_random(&p, &seed);
     fixture_close_loop(&p.workload, floor(exp(fixture_random(&seed, 1, 6))));
@@ -224,7 +226,7 @@ START_TEST(no_held_batch_limit_does_better)
     }
     smaller += open.fits && open.best.engine.preset.max_batch * open.best.replicas < p.workload.traffic.concurrency;
   }
-  ck_assert_msg(smaller >= 2, "%u sketches are served with users waiting", smaller);
+  ck_assert_msg(smaller >= suite_rounds(2), "%u sketches are served with users waiting", smaller);
 }
 END_TEST
 

@@ -125,6 +125,15 @@ char *suite_source_path(const char *relative)
   return scratch_printf("%s/%s", exe, relative);
 }
 
+unsigned suite_rounds(unsigned full)
+{
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+  return full < 5 ? 1 : full / 5;
+#else
+  return full;
+#endif
+}
+
 double suite_now_s(void)
 {
   struct timespec now;

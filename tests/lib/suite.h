@@ -23,6 +23,10 @@ void suite_remove_dir(const char *path);
 /* `relative` seen from the root of the source tree, which is found from the place of the running binary. */
 char *suite_source_path(const char *relative);
 
+/* How many of `full` rounds of a random or exhaustive test are run: all of them, or a fifth (at least one) in builds with a
+   sanitizer, which are several times slower and look for other faults than wrong figures. Scales asserted totals as well. */
+unsigned suite_rounds(unsigned full);
+
 /* Monotonic seconds, and a sleep that signals do not shorten. */
 double suite_now_s(void);
 void suite_sleep_s(double seconds);
