@@ -44,15 +44,29 @@ static const char *missed_target(const json_t *card)
   return NULL;
 }
 
+/* A closed loop of the sketch's requests with neither a limit nor impatience: what the fleet itself can keep. */
+static void close_loop(struct sketch *sketch, unsigned concurrency)
+{
+  struct workload_traffic *traffic = &sketch->workload.traffic;
+  if (traffic->load == LOAD_TRACE && sketch->replay.count > 1) {
+    const struct fit_trace_means means = fit_trace_means(sketch->replay.rows, sketch->replay.count);
+    traffic->input = means.input;
+    traffic->output = means.output;
+  }
+  traffic->load = LOAD_CLOSED;
+  traffic->concurrency = concurrency;
+  traffic->requests_per_s = (double)NAN;
+  traffic->client_timeout_ms = (double)NAN;
+  sketch->workload.serving.concurrency_limit = 0;
+}
+
 static enum err keeps_targets(bool *keeps, struct search *search, unsigned concurrency, bool is_live, struct error *e)
 {
   struct workload *workload = &search->trial.sketch.workload;
   json_t *card;
   const char *missed;
   enum err code;
-  workload->traffic.load = LOAD_CLOSED;
-  workload->traffic.concurrency = concurrency;
-  workload->traffic.requests_per_s = (double)NAN;
+  close_loop(&search->trial.sketch, concurrency);
   workload->uses_live_hardware = is_live;
   code = trial_run_held(&card, &search->trial, search->profile, json_object_get(search->card, "configuration"),
                         workload->seed, e);
@@ -66,25 +80,49 @@ static enum err keeps_targets(bool *keeps, struct search *search, unsigned concu
   return ERR_OK;
 }
 
-/* The largest number that keeps them, 0 when one request alone does not. Doubles up, then halves the gap. */
-static enum err find_limit(unsigned *limit, struct search *search, bool is_live, struct error *e)
+/* The numbers that are known to keep the targets and to miss them, and which one to try next. */
+struct bracket {
+  unsigned kept, missed; /* 0 = none */
+  unsigned next, leap;
+};
+
+static void narrow(struct bracket *b, bool keeps, unsigned most)
+{
+  *(keeps ? &b->kept : &b->missed) = b->next;
+  if (b->missed == 0)
+    b->next = b->leap < most - b->next ? b->next + b->leap : most;
+  else if (b->kept == 0)
+    b->next = b->leap < b->missed ? b->missed - b->leap : 1;
+  else
+    b->next = b->kept + (b->missed - b->kept) / 2;
+  b->leap *= 2;
+}
+
+/* The largest number that keeps them, 0 when one request alone does not: leaps from `start` on, then halves the gap. */
+static enum err find_from(unsigned *limit, struct search *search, unsigned start, bool is_live, struct error *e)
 {
   const unsigned most = search->sessions < LIMIT_MAX ? (unsigned)fmax(1, floor(search->sessions)) : LIMIT_MAX;
-  unsigned kept = 0, missed = 0, next = 1;
+  struct bracket b = {0, 0, start > 1 ? start : 1, 1};
   search->first_missed[0] = '\0';
-  while (missed == 0 ? kept < most : missed - kept > 1) {
+  while (b.missed == 0 ? b.kept < most : b.missed - b.kept > 1) {
     bool keeps = false;
-    const enum err code = keeps_targets(&keeps, search, next, is_live, e);
+    const enum err code = keeps_targets(&keeps, search, b.next, is_live, e);
     if (code != ERR_OK)
       return code;
-    if (keeps)
-      kept = next;
-    else
-      missed = next;
-    next = missed == 0 ? (2 * next < most ? 2 * next : most) : kept + (missed - kept) / 2;
+    narrow(&b, keeps, most);
   }
-  *limit = kept;
+  *limit = b.kept;
   return ERR_OK;
+}
+
+/* Short simulations find about where it is, those of a scorecard decide. */
+static enum err find_limit(unsigned *limit, struct search *search, bool is_live, struct error *e)
+{
+  enum err code;
+  search->trial.depth = FIT_SIMULATED;
+  code = find_from(limit, search, 1, is_live, e);
+  search->trial.depth = FIT_FULL;
+  return code == ERR_OK ? find_from(limit, search, *limit, is_live, e) : code;
 }
 
 /* ---- Answers ---- */
@@ -97,6 +135,7 @@ json_t *concurrency_last_write(struct live *live, const char *workload)
     return json_null();
   object = json_object();
   put_member(&object, "limit", json_integer(last.limit));
+  put_member(&object, "limit_at_datasheet", json_integer(last.rated_limit));
   put_member(&object, "why", json_string(last.why));
   put_member(&object, "computed_at", live_time(last.at_ms));
   return object;
@@ -119,23 +158,35 @@ static void explain(char why[320], const struct search *search, const struct der
                    derate->gpu_count == 0 ? "; no fresh node: at the datasheet's clocks" : "");
 }
 
-static json_t *answer(const struct search *search, const struct derate *derate, unsigned limit, unsigned rated_limit,
-                      const char *why, int64_t now_ms)
+static void copy_text(char *to, size_t size, const char *from)
+{
+  (void)snprintf(to, size, "%.*s", (int)size - 1, from != NULL ? from : "");
+}
+
+/* What it was computed from, by which the daemon knows when it is outdated. */
+static void note(struct live_limit *last, const struct search *search)
+{
+  copy_text(last->workload, sizeof last->workload, search->call->params[0]);
+  copy_text(last->profile, sizeof last->profile, search->profile);
+  copy_text(last->evaluation, sizeof last->evaluation, json_string_value(json_object_get(search->card, "evaluation")));
+}
+
+static json_t *answer(const struct search *search, const struct live_limit *last)
 {
   json_t *object = json_object(), *basis = json_object();
-  put_member(&basis, "limit_at_datasheet", json_integer(rated_limit));
+  put_member(&basis, "limit_at_datasheet", json_integer(last->rated_limit));
   put_member(&basis, "next_target", write_text(search->first_missed[0] != '\0' ? search->first_missed : NULL));
   put_member(&basis, "sessions_in_memory", write_number(search->sessions));
-  put_member(&basis, "gpus_fresh", json_integer(derate->gpu_count));
-  put_member(&basis, "gpus_throttled", json_integer(derate->throttled_count));
-  put_member(&basis, "slowest_clock_fraction", write_number(derate->slowest_ratio));
+  put_member(&basis, "gpus_fresh", json_integer(last->derate.gpu_count));
+  put_member(&basis, "gpus_throttled", json_integer(last->derate.throttled_count));
+  put_member(&basis, "slowest_clock_fraction", write_number(last->derate.slowest_ratio));
   put_member(&object, "workload", json_string(search->call->params[0]));
   put_member(&object, "profile", json_string(search->profile));
-  put_member(&object, "concurrency_limit", json_integer(limit));
-  put_member(&object, "why", json_string(why));
+  put_member(&object, "concurrency_limit", json_integer(last->limit));
+  put_member(&object, "why", json_string(last->why));
   put_member(&object, "basis", basis);
   put_member(&object, "scorecard", json_incref(json_object_get(search->card, "id")));
-  put_member(&object, "computed_at", live_time(now_ms));
+  put_member(&object, "computed_at", live_time(last->at_ms));
   return object;
 }
 
@@ -191,22 +242,20 @@ static enum err find_both(json_t **out, struct search *search, const struct live
 {
   const struct catalogue_profile *row = catalogue_find_profile(search->trial.snapshot, search->profile);
   struct live_limit last = {.at_ms = search->call->now_ms};
-  struct derate derate;
-  unsigned rated_limit = 0;
   enum err code;
   search->sessions =
       member(search->card, "memory", "max_concurrent_sessions") * member(search->card, "configuration", "replicas");
-  derate_of(&derate, nodes, search->profile, search->call->params[0],
+  derate_of(&last.derate, nodes, search->profile, search->call->params[0],
             row != NULL ? row->hardware.boost_clock_mhz : (double)NAN);
-  code = find_limit(&rated_limit, search, false, e);
+  code = find_limit(&last.rated_limit, search, false, e);
   if (code == ERR_OK)
     code = find_limit(&last.limit, search, true, e);
   if (code != ERR_OK)
     return code;
-  explain(last.why, search, &derate, last.limit, rated_limit);
-  (void)snprintf(last.workload, sizeof last.workload, "%.64s", search->call->params[0]);
+  explain(last.why, search, &last.derate, last.limit, last.rated_limit);
+  note(&last, search);
   live_limit_set(live_of(search->call->api), &last);
-  *out = answer(search, &derate, last.limit, rated_limit, last.why, search->call->now_ms);
+  *out = answer(search, &last);
   return ERR_OK;
 }
 

@@ -6,14 +6,6 @@
 #include "api/live.h"
 #include "core/hardware.h"
 
-struct derate {
-  unsigned node_count, gpu_count; /* fresh ones of the profile */
-  unsigned busy_count;            /* whose clock under load is known */
-  unsigned throttled_count;
-  double slowest_ratio, mean_ratio; /* sustained clock fractions; NaN = none is known */
-  double power_limit_w, memory_gib; /* smallest of whole devices; NaN = none is known */
-};
-
 /* Of the nodes of a profile. Where nodes carry the workload's name, only those count; workload NULL: all. */
 void derate_of(struct derate *out, const struct live_nodes *nodes, const char *profile, const char *workload,
                double rated_mhz);

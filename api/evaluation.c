@@ -113,7 +113,7 @@ static enum err evaluate_all(struct result *results, struct scorecard_identity *
                              const struct evaluation_options *options, struct error *e)
 {
   const struct sketch *sketch = identity->sketch;
-  const bool is_full = options->depth_is_given ? options->depth == FIT_FULL : sketch->profiles_are_named;
+  const enum fit_depth by_default = sketch->profiles_are_named ? FIT_FULL : FIT_QUICK;
   const size_t each_bytes = 192; /* what a simulation keeps of a request */
   const size_t arena_bytes = options->arena_bytes + sketch->replay.count * each_bytes;
   void *memory = malloc(arena_bytes);
@@ -123,8 +123,8 @@ static enum err evaluate_all(struct result *results, struct scorecard_identity *
     return error_set(e, ERR_NOMEM, "", "not enough memory for an evaluation");
   arena_init(&arena, memory, arena_bytes);
   for (size_t i = 0; i < sketch->profile_count && rc == ERR_OK; i++)
-    rc = evaluate_profile(&results[i], identity, &arena, sketch->profiles[i], is_full ? FIT_FULL : FIT_QUICK,
-                          options->deps->store, e);
+    rc = evaluate_profile(&results[i], identity, &arena, sketch->profiles[i],
+                          options->depth_is_given ? options->depth : by_default, options->deps->store, e);
   if (rc == ERR_OK)
     rc = deepen_best(results, identity, &arena, options, e);
   free(memory);

@@ -185,8 +185,10 @@ static void judge_throttling(struct live_gpu *gpu, int64_t at_ms)
       at_ms - gpu->bad_since_ms >= LIVE_THROTTLE_RAISE_S * INT64_C(1000)) {
     gpu->throttled = LIVE_YES;
     gpu->throttled_since_ms = gpu->bad_since_ms;
+    gpu->free_since_ms = 0;
   } else if (gpu->good_since_ms > 0 &&
              (gpu->throttled == LIVE_UNKNOWN || at_ms - gpu->good_since_ms >= LIVE_THROTTLE_CLEAR_S * INT64_C(1000))) {
+    gpu->free_since_ms = gpu->throttled == LIVE_YES ? gpu->good_since_ms : gpu->free_since_ms;
     gpu->throttled = LIVE_NO;
     gpu->throttled_since_ms = 0;
     gpu->throttle_bits = 0;
@@ -439,34 +441,43 @@ enum err live_nodes_copy(struct live_nodes *out, struct live *live, int64_t now_
 
 /* ---- Figures over the window ---- */
 
-void live_window(struct roll *out, const struct live_gpu *gpu)
+/* Minutes of the window that lie within [from_ms, until_ms). */
+static void add_minutes(struct roll *out, const struct live_gpu *gpu, int64_t from_ms, int64_t until_ms)
 {
+  const int64_t minute_ms = LIVE_GPU_STEP_S * INT64_C(1000);
   roll_init(out, 0);
-  for (size_t i = 0; i <= LIVE_WINDOW_MINUTES; i++)
-    if (gpu->minutes[i].time_ms >= 0 &&
-        gpu->seen_at_ms - gpu->minutes[i].time_ms <= LIVE_WINDOW_MINUTES * LIVE_GPU_STEP_S * INT64_C(1000))
+  for (size_t i = 0; i <= LIVE_WINDOW_MINUTES; i++) {
+    const int64_t at_ms = gpu->minutes[i].time_ms;
+    if (at_ms >= from_ms && at_ms <= until_ms - minute_ms && gpu->seen_at_ms - at_ms <= LIVE_WINDOW_MINUTES * minute_ms)
       roll_merge(out, &gpu->minutes[i]);
+  }
 }
 
-/* Minutes that began after it was held down; the running one when there is none. */
-static void since_throttled(struct roll *out, const struct live_gpu *gpu)
+void live_window(struct roll *out, const struct live_gpu *gpu)
 {
-  roll_init(out, 0);
-  for (size_t i = 0; i < LIVE_WINDOW_MINUTES; i++)
-    if (gpu->minutes[i].time_ms >= gpu->throttled_since_ms)
-      roll_merge(out, &gpu->minutes[i]);
-  roll_merge(out, &gpu->minutes[LIVE_WINDOW_MINUTES]);
+  add_minutes(out, gpu, 0, INT64_MAX);
+}
+
+/* Of the present state alone, so that its clock changes when the state does: held down, since then but without the streak
+   that may yet end it; free again, since it is. */
+static void present_state(struct roll *out, const struct live_gpu *gpu)
+{
+  if (gpu->throttled != LIVE_YES)
+    add_minutes(out, gpu, gpu->free_since_ms, INT64_MAX);
+  else
+    add_minutes(out, gpu, gpu->throttled_since_ms, gpu->good_since_ms > 0 ? gpu->good_since_ms : INT64_MAX);
 }
 
 double live_clock_fraction(const struct live_gpu *gpu, double rated_mhz)
 {
   struct roll window;
   double busy, most;
-  if (gpu->throttled == LIVE_YES)
-    since_throttled(&window, gpu);
-  else
-    live_window(&window, gpu);
+  present_state(&window, gpu);
   busy = roll_value(&window, GPU_busy_sm_clock_mhz);
+  if (isnan(busy)) { /* no whole minute of it yet */
+    live_window(&window, gpu);
+    busy = roll_value(&window, GPU_busy_sm_clock_mhz);
+  }
   most = roll_value(&window, GPU_sm_clock_max_mhz);
   if (isnan(most))
     most = rated_mhz;

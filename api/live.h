@@ -31,6 +31,7 @@ struct live_gpu {
   bool is_fresh;                       /* in the last scrape, which is not stale */
   enum live_tristate throttled;        /* with hysteresis */
   int64_t throttled_since_ms;          /* 0 = not known */
+  int64_t free_since_ms;               /* after it was held down; 0 = it was not, or still is */
   int64_t bad_since_ms, good_since_ms; /* of the present streak; 0 = none */
   unsigned throttle_bits;              /* seen since throttled */
   unsigned last_xid;                   /* 0 = none */
@@ -105,12 +106,23 @@ void live_window(struct roll *out, const struct live_gpu *gpu);
 /* Observed in the window of the engine: the running step and the one before. */
 void live_engine_window(struct live_engine_step *out, const struct live_engine *engine);
 
+/* What nodes deliver of a profile (api/derate.h). */
+struct derate {
+  unsigned node_count, gpu_count; /* fresh ones of the profile */
+  unsigned busy_count;            /* whose clock under load is known */
+  unsigned throttled_count;
+  double slowest_ratio, mean_ratio; /* sustained clock fractions; NaN = none is known */
+  double power_limit_w, memory_gib; /* smallest of whole devices; NaN = none is known */
+};
+
 /* The concurrency limit answered last for a workload. */
 struct live_limit {
-  char workload[65];
-  unsigned limit;
+  char workload[65], profile[65];
+  unsigned limit, rated_limit; /* now, and at the datasheet's clocks */
   int64_t at_ms;
   char why[320];
+  char evaluation[37];  /* the official one, of which the configuration is */
+  struct derate derate; /* what the nodes said */
 };
 bool live_limit_get(struct live_limit *out, struct live *live, const char *workload);
 void live_limit_set(struct live *live, const struct live_limit *limit); /* the oldest makes room */

@@ -6,6 +6,7 @@
 
 #include "api/catalogue.h"
 #include "api/derate.h"
+#include "api/fleet.h"
 #include "api/handlers.h"
 #include "api/live.h"
 #include "api/metrics.h"
@@ -141,6 +142,59 @@ static void write_nodes(struct text *text, const struct live_nodes *nodes)
   node_family(text, nodes, "node_gpus_throttled", "Of them those that are held down.", node_throttled);
   node_family(text, nodes, "node_slowest_clock_ratio",
               "Sustained clock of the slowest busy GPU as a share of its largest.", node_clock);
+}
+
+/* ---- Limits ---- */
+
+/* Of each workload that nodes serve, as concurrency-limit answered last. */
+static void limit_family(struct text *text, const struct live_limit *limits, size_t count, const char *name,
+                         const char *help, double (*value)(const struct live_limit *limit))
+{
+  family(text, name, "gauge", help);
+  for (size_t i = 0; i < count; i++) {
+    char labels[160];
+    (void)snprintf(labels, sizeof labels, "workload=\"%s\",profile=\"%s\"", limits[i].workload, limits[i].profile);
+    sample(text, name, labels, value(&limits[i]));
+  }
+}
+
+static double limit_now(const struct live_limit *limit)
+{
+  return limit->limit;
+}
+
+static double limit_rated(const struct live_limit *limit)
+{
+  return limit->rated_limit;
+}
+
+static double limit_computed_s(const struct live_limit *limit)
+{
+  return (double)limit->at_ms / 1e3;
+}
+
+/* Writes nothing when it fails. */
+static enum err write_limits(struct text *text, struct live *live, const struct live_nodes *nodes, struct error *e)
+{
+  const char **names = NULL;
+  struct live_limit *limits = NULL;
+  size_t named = 0, count = 0;
+  enum err code = fleet_workload_names(&names, &named, nodes, e);
+  if (code == ERR_OK && (limits = calloc(named + 1, sizeof *limits)) == NULL)
+    code = error_set(e, ERR_NOMEM, "", "not enough memory for the metrics");
+  for (size_t i = 0; i < named && code == ERR_OK; i++)
+    count += live_limit_get(&limits[count], live, names[i]);
+  if (code == ERR_OK && count > 0) {
+    limit_family(text, limits, count, "workload_concurrency_limit",
+                 "Requests to let in at once, at the clocks sustained now.", limit_now);
+    limit_family(text, limits, count, "workload_concurrency_limit_rated",
+                 "Requests to let in at once, at the clocks of the datasheet.", limit_rated);
+    limit_family(text, limits, count, "workload_concurrency_limit_timestamp_seconds",
+                 "Unix time at which the limits were computed.", limit_computed_s);
+  }
+  free(limits);
+  free(names);
+  return code;
 }
 
 /* ---- Scorecards ---- */
@@ -319,6 +373,8 @@ enum err metrics_get(struct api_call *call, struct api_response *out, struct err
     code = live_nodes_copy(&nodes, live_of(call->api), call->now_ms, e);
   if (code == ERR_OK)
     code = load_cards(&cards, call_store(call), e);
+  if (code == ERR_OK)
+    code = write_limits(&text, live_of(call->api), &nodes, e);
   if (code == ERR_OK) {
     write_process(&text, call);
     write_nodes(&text, &nodes);

@@ -122,4 +122,12 @@ struct api_retention {
    store. */
 enum err api_store_observed(struct api *api, const struct api_retention *retention, struct error *e) MUST_CHECK;
 
+/* Computes the concurrency limit of one workload whose nodes, or whose official evaluation, are not what its last one was
+   computed with: throttled GPUs, clocks, power limits, memory. *again tells whether there may be more. For one thread; `state`
+   starts as zeros. ERR_UNAVAILABLE …: that one failed (the message names the workload) and is tried again in the next round. */
+struct api_limits {
+  char after[65]; /* the last workload of this round; "" between rounds */
+};
+enum err api_refresh_limits(struct api *api, struct api_limits *state, bool *again, struct error *e) MUST_CHECK;
+
 #endif

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "api/concurrency.h"
 #include "api/derate.h"
 #include "api/drift.h"
 #include "api/put.h"
@@ -32,14 +33,18 @@ static enum err add_throttled(struct review *review, const char *workload, const
                               const struct derate *derate, struct error *e)
 {
   struct text title = {0};
+  struct live_limit limit;
   json_t *item;
   text_printf(&title, "%u of %u GPUs (%s) that serve %s are held down", derate->throttled_count, derate->gpu_count,
               profile, workload);
+  if (live_limit_get(&limit, live_of(review->call->api), workload))
+    text_printf(&title, ": let in %u requests at once instead of %u", limit.limit, limit.rated_limit);
   item = review_item_add(review, "throttled", workload, profile, text_take(&title, NULL));
   put_member(&item, "profile", json_string(profile));
   put_member(&item, "gpus", json_integer(derate->gpu_count));
   put_member(&item, "throttled", json_integer(derate->throttled_count));
   put_member(&item, "slowest_clock_fraction", write_number(derate->slowest_ratio));
+  put_member(&item, "recommended_concurrency_limit", concurrency_last_write(live_of(review->call->api), workload));
   return review_item_end(item, e);
 }
 

@@ -22,6 +22,7 @@ enum err trial_open(struct trial *out, struct api_call *call, const json_t *sket
   if (rc != ERR_OK)
     return rc;
   out->call = call;
+  out->depth = FIT_FULL;
   sketch_read(&out->sketch, out->snapshot, sketch, pointer, faults);
   call->faults = faults; /* where the trace is looked for */
   rc = trace_check_sketch(call, &out->sketch, pointer, e);
@@ -82,7 +83,8 @@ static struct evaluation_options options_of(const struct trial *trial, const cha
 {
   const struct api_deps *deps = call_deps(trial->call);
   return (struct evaluation_options){.label = label,
-                                     .depth = FIT_FULL,
+                                     .depth = trial->depth,
+                                     .depth_is_given = trial->depth != FIT_FULL,
                                      .now_ms = trial->call->now_ms,
                                      .arena_bytes = deps->arena_bytes,
                                      .deps = deps,

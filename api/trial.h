@@ -11,6 +11,7 @@ struct trial {
   const struct api_call *call;
   const struct catalogue_snapshot *snapshot;
   struct sketch sketch;
+  enum fit_depth depth; /* of its runs; full unless changed after opening */
 };
 /* Faults go to `faults`, pointers under `pointer`; then the sketch can not be run. trial_close after ERR_OK. */
 enum err trial_open(struct trial *out, struct api_call *call, const json_t *sketch, const char *pointer,

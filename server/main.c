@@ -39,6 +39,7 @@ struct daemon {
   struct log *audit; /* NULL: these lines go into the log */
   struct schedule *schedule;
   struct api_reevaluation reevaluation;
+  struct api_limits limits;
 };
 
 static struct http_settings http_settings(const struct config *config)
@@ -123,11 +124,18 @@ static enum err open_review(void *cls, bool *again, struct error *e)
   return day < 7 ? api_review_due(daemon->api, day, (int)daemon->config.review_hour, e) : ERR_OK;
 }
 
+static enum err refresh_limits(void *cls, bool *again, struct error *e)
+{
+  struct daemon *daemon = cls;
+  return api_refresh_limits(daemon->api, &daemon->limits, again, e);
+}
+
 /* What the daemon does by itself. */
 static enum err start_schedule(struct daemon *daemon, struct error *e)
 {
   const struct schedule_job jobs[] = {{"reevaluate", 1, reevaluate, daemon},
                                       {"observed", 5, store_observed, daemon},
+                                      {"limits", 10, refresh_limits, daemon},
                                       {"review", 60, open_review, daemon}};
   return schedule_start(&daemon->schedule, jobs, sizeof jobs / sizeof jobs[0], daemon->deps.log, e);
 }

@@ -211,6 +211,185 @@ START_TEST(the_limit_follows_the_clocks)
 }
 END_TEST
 
+/* ---- Limits that follow by themselves ---- */
+
+/* What the daemon's schedule does. */
+static void refresh(void)
+{
+  struct api_limits state = {.after = ""};
+  bool again = true;
+  struct error e;
+  while (again)
+    ck_assert_msg(api_refresh_limits(fake.api, &state, &again, &e) == ERR_OK, "%s", e.message);
+}
+
+static const json_t *last_limit(void)
+{
+  return fleet("workloads.0.recommended_concurrency_limit");
+}
+
+static bool metrics_have(const char *line)
+{
+  const struct fake_request request = {.method = "GET", .path = "/metrics", .scope = SCOPE_ADMIN};
+  struct api_response response;
+  bool is_there;
+  fake_send(&fake, &request, &response);
+  ck_assert_uint_eq(response.status, 200);
+  is_there = memmem(response.bytes, response.bytes_len, line, strlen(line)) != NULL;
+  api_response_fini(&response);
+  return is_there;
+}
+
+/* Nobody asks: the limit falls when the GPU has been held down for a minute, stays while it may yet be held down again, and is
+   lifted after two minutes without. Figures that did not change are not computed again. */
+START_TEST(limits_follow_the_nodes_by_themselves)
+{
+  long long rated, held;
+  const char *computed;
+  put_workload();
+  put_node("node", ", \"workload\": \"chat\"");
+  run(120, 1980, 0);
+  refresh(); /* nothing is evaluated yet */
+  ck_assert(json_is_null(last_limit()));
+  (void)evaluate("");
+  refresh();
+  rated = doc_integer(last_limit(), "limit");
+  ck_assert_int_eq(doc_integer(last_limit(), "limit_at_datasheet"), rated);
+  run(45, 990, THROTTLE_HW_THERMAL);
+  refresh();
+  ck_assert_int_eq(doc_integer(last_limit(), "limit"), rated); /* not long enough to say so */
+  run(90, 990, THROTTLE_HW_THERMAL);
+  refresh();
+  held = doc_integer(last_limit(), "limit");
+  computed = doc_text(last_limit(), "computed_at");
+  ck_assert_int_lt(held, rated);
+  ck_assert(metrics_have(
+      scratch_printf("fitd_workload_concurrency_limit{workload=\"chat\",profile=\"h100-sxm-80gb\"} %lld\n", held)));
+  ck_assert(metrics_have(scratch_printf(
+      "fitd_workload_concurrency_limit_rated{workload=\"chat\",profile=\"h100-sxm-80gb\"} %lld\n", rated)));
+  run(90, 1980, 0);
+  refresh();
+  ck_assert_str_eq(doc_text(last_limit(), "computed_at"), computed);
+  ck_assert_int_eq(limit_now(), held); /* who asks gets the same */
+  run(45, 1980, 0);
+  refresh();
+  ck_assert_int_eq(doc_integer(last_limit(), "limit"), rated);
+  pass_s(600); /* stale: what is not known changes nothing */
+  refresh();
+  ck_assert_int_eq(doc_integer(last_limit(), "limit"), rated);
+}
+END_TEST
+
+/* The agenda of the week says what to set. */
+START_TEST(a_review_shows_the_limit)
+{
+  const json_t *items;
+  bool is_found = false;
+  put_workload();
+  put_node("node", ", \"workload\": \"chat\"");
+  (void)evaluate("");
+  run(180, 990, THROTTLE_HW_THERMAL);
+  refresh();
+  (void)ask("POST", "/v1/reviews", NULL, "{\"week\": \"2026-W49\"}", 201);
+  items = doc_array(get("/v1/reviews/2026-W49"), "items");
+  for (size_t i = 0; i < json_array_size(items); i++) {
+    const json_t *item = json_array_get(items, i);
+    if (strcmp(doc_text(item, "kind"), "throttled") != 0)
+      continue;
+    is_found = true;
+    ck_assert_int_eq(doc_integer(item, "recommended_concurrency_limit.limit"), doc_integer(last_limit(), "limit"));
+    ck_assert_ptr_nonnull(strstr(doc_text(item, "title"), "let in"));
+  }
+  ck_assert(is_found);
+}
+END_TEST
+
+/* ---- One throttled GPU in eight ---- */
+
+/* The eight GPUs of the one replica work in step. Answers of many lengths, to clients that wait for 20 s and try twice more;
+   what is over a limit is refused. `load`: of traffic, `serving`: what more is set. */
+static const char *impatient(const char *profile, const char *load, const char *serving, const char *hardware)
+{
+  return scratch_printf(
+      "{\"workload\": \"chat\", \"model\": \"llama-3.1-70b\", \"profiles\": [\"%s\"], \"traffic\": "
+      "{\"input_tokens\": 1024, \"output_tokens\": {\"p50\": 200, \"p99\": 900}, \"sheddable_share\": 1, "
+      "\"client\": {\"timeout_ms\": 20000, \"retries\": 2}, %s}, \"serving\": {\"tensor_parallel\": 8, "
+      "\"pipeline_parallel\": 1, \"replicas\": 1%s}, \"targets\": {\"ttft_ms\": {\"p99\": 1000}, "
+      "\"e2e_ms\": {\"p99\": 20000}}, \"hardware\": \"%s\"}",
+      profile, load, serving, hardware);
+}
+
+static const json_t *card_of(const char *sketch_body, const char *store)
+{
+  return doc_at(
+      ask("POST", "/v1/evaluations", scratch_printf("store=%s", store), sketch_body, store[0] == 't' ? 201 : 200),
+      "scorecards.0");
+}
+
+static bool keeps_latency(const json_t *card)
+{
+  return json_is_true(doc_at(card, "targets.0.met")) && json_is_true(doc_at(card, "targets.1.met"));
+}
+
+/* h100-sxm-80gb as its makers describe it, at half its clock. */
+static void put_half_clock(void)
+{
+  json_t *profile = json_copy(get("/v1/profiles/h100-sxm-80gb"));
+  char *body;
+  ck_assert_int_eq(json_object_set_new(profile, "sustained_clock_fraction", json_real(0.5)), 0);
+  ck_assert_int_eq(json_object_set_new(profile, "id", json_string("half-clock")), 0);
+  body = json_dumps(profile, 0);
+  (void)ask("PUT", "/v1/profiles/half-clock", NULL, body, 201);
+  free(body);
+  json_decref(profile);
+}
+
+static void start_half_throttled(void)
+{
+  const char *official = impatient("h100-sxm-80gb", "\"requests_per_s\": 9", "", "datasheet");
+  (void)ask("PUT", "/v1/workloads/chat", NULL, scratch_printf("{\"sketch\": %s}", official), 201);
+  (void)card_of(official, "true");
+  put_node("node", ", \"workload\": \"chat\"");
+  run(180, 990, THROTTLE_HW_THERMAL);
+}
+
+/* What is predicted with one GPU at half its clock is what the same evaluation says of a device that has no more. */
+START_TEST(a_throttled_gpu_moves_the_tail_as_simulated)
+{
+  static const char *const load = "\"requests_per_s\": 6";
+  const json_t *full, *live, *half;
+  start_half_throttled();
+  put_half_clock();
+  full = card_of(impatient("h100-sxm-80gb", load, "", "datasheet"), "false");
+  live = card_of(impatient("h100-sxm-80gb", load, "", "live"), "false");
+  half = card_of(impatient("half-clock", load, "", "datasheet"), "false");
+  ck_assert_double_gt(doc_number(live, "latency.e2e_ms.p99"), 1.1 * doc_number(full, "latency.e2e_ms.p99"));
+  ck_assert_double_gt(doc_number(live, "latency.ttft_ms.p99"), 1.3 * doc_number(full, "latency.ttft_ms.p99"));
+  ck_assert(json_equal(doc_at(live, "latency"), doc_at(half, "latency")));
+  ck_assert(json_equal(doc_at(live, "success"), doc_at(half, "success")));
+}
+END_TEST
+
+/* 9 requests a second, which the full clock carries. At half of it nearly all clients give up; let in no more than recommended,
+   and those that are let in keep both targets. */
+START_TEST(the_limit_restores_the_target)
+{
+  static const char *const load = "\"requests_per_s\": 9";
+  const json_t *full, *live, *limited;
+  start_half_throttled();
+  full = card_of(impatient("h100-sxm-80gb", load, "", "datasheet"), "false");
+  live = card_of(impatient("h100-sxm-80gb", load, "", "live"), "false");
+  limited = card_of(
+      impatient("h100-sxm-80gb", load, scratch_printf(", \"concurrency_limit\": %lld", limit_now()), "live"), "false");
+  ck_assert(keeps_latency(full));
+  ck_assert_double_gt(doc_number(full, "success.rate"), 0.95);
+  ck_assert_double_lt(doc_number(live, "success.rate"), 0.1);
+  ck_assert(keeps_latency(limited));
+  ck_assert_double_lt(doc_number(limited, "success.timed_out"), 0.01);
+  ck_assert_double_gt(doc_number(limited, "success.rate"), 0.6);
+}
+END_TEST
+
 START_TEST(a_limit_needs_an_official_evaluation)
 {
   (void)ask("GET", "/v1/workloads/chat/concurrency-limit", NULL, NULL, 404);
@@ -322,6 +501,10 @@ int main(void)
   tcase_add_test(devices, live_figures_stay_explained);
   tcase_add_test(devices, live_power_and_memory);
   tcase_add_test(devices, the_limit_follows_the_clocks);
+  tcase_add_test(devices, limits_follow_the_nodes_by_themselves);
+  tcase_add_test(devices, a_review_shows_the_limit);
+  tcase_add_test(devices, a_throttled_gpu_moves_the_tail_as_simulated);
+  tcase_add_test(devices, the_limit_restores_the_target);
   tcase_add_test(devices, a_limit_needs_an_official_evaluation);
   tcase_add_test(engines, observed_traffic_is_a_sketch);
   tcase_add_test(engines, drift_has_an_onset_and_suspects);
