@@ -153,7 +153,7 @@ static void evaluate(struct frontier_point *point, struct walk *walk, double bat
                                    .output_tokens = input->output_tokens};
   struct steady_state state;
   double tok_s;
-  steady_evaluate(&state, &walk->candidate.engine, &load, walk->candidate.batch_limit);
+  steady_evaluate_on(&state, &walk->candidate.base, &walk->candidate.engine, &load, walk->candidate.batch_limit);
   tok_s = state.requests_per_s * input->output_tokens;
   *point = walk->blank;
   point->batch = batch;

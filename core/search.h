@@ -49,6 +49,7 @@ struct candidate {
   struct memory_plan memory;
   double batch_limit; /* sequences a replica can run */
   bool kv_limits_batch;
+  struct steady_base base;        /* of one replica, whatever its load; not with pools */
   struct steady_state state;      /* of one replica */
   double capacity_requests_per_s; /* of one replica */
   double knee_requests_per_s;     /* of the fleet; NaN without latency targets */

@@ -35,7 +35,7 @@ void search_state_at(struct steady_state *out, const struct search_input *input,
   if (input->pools.prefill_replicas != 0)
     disaggregated_evaluate(out, &candidate->engine, &input->pools, &load, candidate->batch_limit);
   else
-    steady_evaluate(out, &candidate->engine, &load, candidate->batch_limit);
+    steady_evaluate_on(out, &candidate->base, &candidate->engine, &load, candidate->batch_limit);
 }
 
 double search_gap_s(const struct search_input *input, double seconds)
@@ -340,6 +340,16 @@ double search_capacity_at(const struct search_input *input, const struct candida
   return disaggregated_capacity(&capacity) / search_given_replicas(input);
 }
 
+static void set_capacity(struct candidate *candidate, const struct search_input *input)
+{
+  const struct steady_load load = load_of(input, 1, 1);
+  if (input->pools.prefill_replicas == 0)
+    steady_base_of(&candidate->base, &candidate->engine, &load, candidate->batch_limit);
+  candidate->capacity_requests_per_s = input->pools.prefill_replicas == 0
+                                           ? candidate->base.peak_requests_per_s
+                                           : search_capacity_at(input, candidate, candidate->batch_limit);
+}
+
 /* False when the layout can not hold the model and one request. */
 bool search_prepare(struct candidate *candidate, struct search_result *out, const struct search_input *input,
                     const struct layout *layout, unsigned max_batch)
@@ -364,7 +374,7 @@ bool search_prepare(struct candidate *candidate, struct search_result *out, cons
     return false;
   }
   candidate->batch_limit = fmax(1, candidate->batch_limit);
-  candidate->capacity_requests_per_s = search_capacity_at(input, candidate, candidate->batch_limit);
+  set_capacity(candidate, input);
   return true;
 }
 

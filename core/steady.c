@@ -63,29 +63,26 @@ static double prompts_together(const struct engine *engine, const struct steady_
 
 /* What a prompt makes the others wait. A decode step has room for prompts once: when more steps carry prompts than decodes
    are due, the rest of the prompts goes in steps of their own, with the same host work. */
-static double stall_s(const struct engine *engine, const struct steady_load *load, double added_s, double batch)
+static double stall_s(const struct engine *engine, const struct steady_load *load, const struct steady_base *base,
+                      double added_s, double batch)
 {
   const unsigned chunks = step_prompt_chunks(engine, load->prompt_tokens);
   const double steps_each = chunks / step_prompts_at_once(engine, load->prompt_tokens);
   const double beside_decodes = fmin(1, 1 / (prompts_due(engine, load, batch) * steps_each));
   const double stall = step_prompt_stall_s(engine, added_s, chunks, load->prompt_tokens, batch, load->output_tokens);
-  double packed;
-  if (beside_decodes >= 1)
-    return stall;
-  packed = step_prompt_packed_s(engine, load->prompt_tokens, load->cached_tokens) + stall - added_s;
-  return beside_decodes * stall + (1 - beside_decodes) * packed;
+  return beside_decodes * stall + (1 - beside_decodes) * (base->packed_s + stall - added_s);
 }
 
 /* Engine time of one request that shares its steps with batch - 1 others, all alike: osl·s(B) + B·P, with P what each prompt
    makes the others wait. Fills decode, the prompt's added_s and stall_s of *out. */
 static double service_s(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
-                        double batch)
+                        const struct steady_base *base, double batch)
 {
   const double together = prompts_together(engine, load, batch);
   step_decode(&out->decode, engine, batch, mean_context(load));
   out->prompt.added_s = step_prompts_added_s(engine, &out->decode, together, load->prompt_tokens, load->cached_tokens,
                                              batch, mean_context(load));
-  out->stall_s = stall_s(engine, load, out->prompt.added_s / together, batch);
+  out->stall_s = stall_s(engine, load, base, out->prompt.added_s / together, batch);
   return decode_steps(engine, load) * out->decode.seconds + batch * out->stall_s;
 }
 
@@ -94,22 +91,23 @@ struct peak {
   double batch, requests_per_s;
 };
 
-static struct peak peak_at(const struct engine *engine, const struct steady_load *load, double batch)
+static struct peak peak_at(const struct engine *engine, const struct steady_load *load, const struct steady_base *base,
+                           double batch)
 {
   struct steady_state state;
-  return (struct peak){batch, batch / service_s(&state, engine, load, batch)};
+  return (struct peak){batch, batch / service_s(&state, engine, load, base, batch)};
 }
 
 /* Golden section between two batches. */
-static struct peak narrowed(struct peak peak, const struct engine *engine, const struct steady_load *load, double low,
-                            double high)
+static struct peak narrowed(struct peak peak, const struct engine *engine, const struct steady_load *load,
+                            const struct steady_base *base, double low, double high)
 {
   for (int i = 0; i < 4; i++) {
     const double golden = 0.381966;
     const bool is_below = peak.batch - low > high - peak.batch;
     const double batch =
         is_below ? peak.batch - golden * (peak.batch - low) : peak.batch + golden * (high - peak.batch);
-    const struct peak next = peak_at(engine, load, batch);
+    const struct peak next = peak_at(engine, load, base, batch);
     const bool is_better = next.requests_per_s > peak.requests_per_s;
     const double bound = is_better ? peak.batch : batch;
     if (is_better == is_below)
@@ -130,27 +128,40 @@ static struct peak higher(struct peak a, struct peak b)
 /* A larger batch makes steps cheaper by the token, and while not every step carries a prompt nothing else changes. Beyond
    that, prompts and decodes fill the same room, most of it where the prompts due just fill the token budget, and a smaller
    batch may finish a few per cent more: an engine need not use all it could hold. */
-static struct peak peak_of(const struct engine *engine, const struct steady_load *load, double batch_limit)
+static struct peak peak_of(const struct engine *engine, const struct steady_load *load, const struct steady_base *base,
+                           double batch_limit)
 {
   const double limit = fmax(1, batch_limit);
   const double steps_due = prompts_due(engine, load, limit) * step_prompt_chunks(engine, load->prompt_tokens);
   const double filled = step_prompts_at_once(engine, load->prompt_tokens);
   const double least = fmax(1, limit / steps_due / 2), ratio = 0.7;
-  struct peak peak = peak_at(engine, load, limit);
+  struct peak peak = peak_at(engine, load, base, limit);
   if (steps_due <= 1)
     return peak;
   for (double batch = ratio * limit; batch > least; batch *= ratio)
-    peak = higher(peak, peak_at(engine, load, batch));
+    peak = higher(peak, peak_at(engine, load, base, batch));
   if (steps_due > filled)
-    peak = higher(peak, peak_at(engine, load, limit * filled / steps_due));
+    peak = higher(peak, peak_at(engine, load, base, limit * filled / steps_due));
   if (peak.batch < limit)
-    peak = narrowed(peak, engine, load, fmax(1, ratio * peak.batch), fmin(limit, peak.batch / ratio));
+    peak = narrowed(peak, engine, load, base, fmax(1, ratio * peak.batch), fmin(limit, peak.batch / ratio));
   return peak;
 }
 
 double steady_capacity(const struct engine *engine, const struct steady_load *load, double batch_limit)
 {
-  return peak_of(engine, load, batch_limit).requests_per_s;
+  const struct steady_base base = {.packed_s = step_prompt_packed_s(engine, load->prompt_tokens, load->cached_tokens)};
+  return peak_of(engine, load, &base, batch_limit).requests_per_s;
+}
+
+void steady_base_of(struct steady_base *out, const struct engine *engine, const struct steady_load *load,
+                    double batch_limit)
+{
+  struct peak peak;
+  step_prompt(&out->prompt, engine, load->prompt_tokens, load->cached_tokens, 1, mean_context(load));
+  out->packed_s = step_prompt_packed_s(engine, load->prompt_tokens, load->cached_tokens);
+  peak = peak_of(engine, load, out, batch_limit);
+  out->peak_batch = peak.batch;
+  out->peak_requests_per_s = peak.requests_per_s;
 }
 
 /* A share of one stands for a system that only prefills. */
@@ -260,14 +271,15 @@ static double fixed_point_next(struct fixed_point *point, double x, double f)
 /* A Poisson arrival finds the time-average number of others (PASTA) and adds itself; with even spacing there is no such
    crowding beyond the mean. */
 static void solve_open(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
-                       double rate, double batch_limit)
+                       const struct steady_base *base, double rate)
 {
+  const double batch_limit = base->peak_batch;
   struct fixed_point point = {.low = 1, .high = fmax(1, batch_limit)};
   double batch = 1;
   for (int i = 0; i < 60; i++) {
     const double busy = 1 - exp(-fmax(0, out->decode_batch));
     double next;
-    (void)service_s(out, engine, load, batch);
+    (void)service_s(out, engine, load, base, batch);
     set_times(out, engine, load, batch, rate, busy);
     set_view(out, batch, rate, busy);
     out->decode_batch = decoding(out, load, rate);
@@ -279,39 +291,39 @@ static void solve_open(struct steady_state *out, const struct engine *engine, co
   out->requests_per_s = rate;
 }
 
-/* Rate of `running` users whose steps and prompts cost what *out says: rate · e2e(rate) = users, and the left side grows with
-   the rate, so bisection finds it. Others are the users but oneself (arrival theorem). */
+/* Rate of `running` users whose steps and prompts cost what *out says: rate = users / e2e(rate), and e2e grows with the
+   rate. Others are the users but oneself (arrival theorem). */
 static double closed_rate(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
                           double running, double batch)
 {
   const double others = fmax(0, (running - 1) / running);
   const double busy = fmin(1, fmax(0, running - 1));
-  double low = 0, high;
+  struct fixed_point point = {.low = 0};
+  double rate;
   set_times(out, engine, load, batch, 0, busy);
-  high = running / out->e2e_s;
-  for (int i = 0; i < 50; i++) {
-    const double middle = (low + high) / 2;
-    set_times(out, engine, load, batch, middle * others, busy);
-    if (middle * out->e2e_s < running)
-      low = middle;
-    else
-      high = middle;
+  rate = point.high = running / out->e2e_s;
+  for (int i = 0; i < 60; i++) {
+    double next;
+    set_times(out, engine, load, batch, rate * others, busy);
+    next = running / out->e2e_s;
+    if (fabs(next - rate) <= 1e-12 * rate)
+      break;
+    rate = fixed_point_next(&point, rate, next);
   }
-  set_times(out, engine, load, batch, low * others, busy);
-  set_view(out, batch, low * others, busy);
-  return low;
+  set_view(out, batch, rate * others, busy);
+  return rate;
 }
 
 static void solve_closed(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
-                         double batch_limit)
+                         const struct steady_base *base)
 {
-  const double running = fmin(load->users, fmax(1, batch_limit));
+  const double running = fmin(load->users, fmax(1, base->peak_batch));
   const double others = fmax(0, (running - 1) / running);
   struct fixed_point point = {.low = 1, .high = fmax(1, running)};
   double batch = fmax(1, running);
   for (int i = 0; i < 60; i++) {
     double next;
-    (void)service_s(out, engine, load, batch);
+    (void)service_s(out, engine, load, base, batch);
     out->requests_per_s = closed_rate(out, engine, load, running, batch);
     next = fmin(fmax(1, running), 1 + others * decoding(out, load, out->requests_per_s));
     if (fabs(next - batch) <= 1e-5 * batch)
@@ -368,43 +380,50 @@ static double idle_ratio(double in_system)
 }
 
 /* Beyond capacity the queue has no steady state: the figures are those just below it. */
-static void evaluate_open(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
-                          double batch_limit, const struct peak *peak)
+static void evaluate_open(struct steady_state *out, const struct steady_base *base, const struct engine *engine,
+                          const struct steady_load *load, double batch_limit)
 {
-  const double most = 1 - 1e-6;
-  const double rate = fmin(load->requests_per_s, most * peak->requests_per_s);
-  out->is_saturated = load->requests_per_s >= peak->requests_per_s;
-  solve_open(out, engine, load, rate, peak->batch);
+  const double most = 1 - 1e-6, capacity = base->peak_requests_per_s;
+  const double rate = fmin(load->requests_per_s, most * capacity);
+  out->is_saturated = load->requests_per_s >= capacity;
+  solve_open(out, engine, load, base, rate);
   if (load->is_poisson)
-    add_slot_queue(out, rate, peak->requests_per_s, batch_limit);
-  out->utilisation_ratio = load->requests_per_s / peak->requests_per_s;
+    add_slot_queue(out, rate, capacity, batch_limit);
+  out->utilisation_ratio = load->requests_per_s / capacity;
   out->idle_ratio = idle_ratio(out->requests_per_s * out->e2e_s);
 }
 
-static void evaluate_closed(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
-                            const struct peak *peak)
+static void evaluate_closed(struct steady_state *out, const struct steady_base *base, const struct engine *engine,
+                            const struct steady_load *load)
 {
-  solve_closed(out, engine, load, peak->batch);
-  out->requests_per_s = fmin(out->requests_per_s, peak->requests_per_s);
+  solve_closed(out, engine, load, base);
+  out->requests_per_s = fmin(out->requests_per_s, base->peak_requests_per_s);
   add_slot_wait(out, load->users);
-  out->utilisation_ratio = out->requests_per_s / peak->requests_per_s;
+  out->utilisation_ratio = out->requests_per_s / base->peak_requests_per_s;
 }
 
-void steady_evaluate(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
-                     double batch_limit)
+void steady_evaluate_on(struct steady_state *out, const struct steady_base *base, const struct engine *engine,
+                        const struct steady_load *load, double batch_limit)
 {
-  const struct peak peak = peak_of(engine, load, batch_limit);
   memset(out, 0, sizeof *out);
   out->view.input_tokens = load->prompt_tokens + load->cached_tokens;
   out->view.at_once = step_prompts_at_once(engine, load->prompt_tokens);
-  step_prompt(&out->prompt, engine, load->prompt_tokens, load->cached_tokens, 1, mean_context(load));
+  out->prompt = base->prompt;
   if (load->kind == LOAD_CLOSED)
-    evaluate_closed(out, engine, load, &peak);
+    evaluate_closed(out, base, engine, load);
   else
-    evaluate_open(out, engine, load, batch_limit, &peak);
+    evaluate_open(out, base, engine, load, batch_limit);
   out->decode_batch = fmin(batch_limit, decoding(out, load, out->requests_per_s));
   if (load->kind == LOAD_CLOSED)
     out->decode_batch = fmin(out->decode_batch, load->users);
   out->in_system = out->requests_per_s * out->e2e_s;
   fill_shares(out, engine, load);
+}
+
+void steady_evaluate(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
+                     double batch_limit)
+{
+  struct steady_base base;
+  steady_base_of(&base, engine, load, batch_limit);
+  steady_evaluate_on(out, &base, engine, load, batch_limit);
 }

@@ -72,6 +72,19 @@ double steady_batch_limit(bool *is_kv, const struct engine *engine, const struct
 void steady_evaluate(struct steady_state *out, const struct engine *engine, const struct steady_load *load,
                      double batch_limit);
 
+/* What a replica does whatever its load: computed once where many loads of the same lengths are looked at. */
+struct steady_base {
+  struct prompt_time prompt;              /* with nothing else running */
+  double packed_s;                        /* of a prompt in steps that carry prompts alone */
+  double peak_batch, peak_requests_per_s; /* the batch that finishes most requests, and how many */
+};
+void steady_base_of(struct steady_base *out, const struct engine *engine, const struct steady_load *load,
+                    double batch_limit);
+
+/* steady_evaluate on the base of the same engine, lengths and batch limit. */
+void steady_evaluate_on(struct steady_state *out, const struct steady_base *base, const struct engine *engine,
+                        const struct steady_load *load, double batch_limit);
+
 /* Recomputed from a state of steady_evaluate, on demand: the search needs the sums alone. */
 void steady_parts(struct steady_parts *out, const struct engine *engine, const struct steady_state *state);
 
