@@ -129,7 +129,7 @@ check: deps-check ## everything: test, both compilers with -Werror, analysers, T
 	@$(SUB) test
 	@$(SUB) FLAVOUR=release B=build/gcc-werror WERROR=-Werror tests
 	@$(SUB) FLAVOUR=debug B=build/clang-werror CC=clang WERROR=-Werror tests
-	@$(SUB) analyse format-check length complexity scripts docs-check deploy-check
+	@$(SUB) analyse format-check length complexity scripts docs-check openapi-lint deploy-check
 	@$(SUB) tsan
 	@$(SUB) cov
 
@@ -225,6 +225,9 @@ docs: $(B)/tools/routes $(B)/fitd ## write what is derived: README.md's endpoint
 docs-check: $(B)/tools/routes ## refuse a README.md whose endpoint table is not the routes'
 	@tools/docs.sh --check $(B)/tools/routes README.md
 
+openapi-lint: ## api/openapi.json under a public OpenAPI linter from the npm registry (skipped where npm or the network is missing)
+	@tools/openapi-lint.sh api/openapi.json
+
 deploy-check: $(B)/fitd ## what stands in deploy/, as far as this machine has the tools
 	@tools/deploy-check.sh $(B)/fitd
 
@@ -261,5 +264,5 @@ help: ## this list
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 .PHONY: all tests test fuzz fuzz-replay check accuracy accuracy-fit tsan cov bench arrows headers banned format format-check analyse \
-  analyse-gcc analyse-tidy analyse-cppcheck length complexity scripts docs docs-check deploy-check deps deps-check demo install \
+  analyse-gcc analyse-tidy analyse-cppcheck length complexity scripts docs docs-check openapi-lint deploy-check deps deps-check demo install \
   uninstall clean help FORCE

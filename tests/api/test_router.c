@@ -1,13 +1,9 @@
-/* Routing over a small table of its own, and what the real table promises: OpenAPI describes exactly its routes. */
+/* Routing over a small table of its own, and what the real table promises. */
 #include "api/problem.h"
 #include "api/router.h"
 #include "tests/lib/scratch.h"
 #include "tests/lib/suite.h"
 
-#include <ctype.h>
-#include <glob.h>
-#include <regex.h>
-#include <stdlib.h>
 #include <string.h>
 
 static enum err nothing(struct api_call *call, struct api_response *out, struct error *e)
@@ -133,138 +129,6 @@ START_TEST(table_is_sound)
 }
 END_TEST
 
-static const json_t *openapi(void)
-{
-  json_error_t problem;
-  json_t *document = json_load_file(suite_source_path("api/openapi.json"), JSON_REJECT_DUPLICATES, &problem);
-  ck_assert_msg(document != NULL, "openapi.json:%d: %s", problem.line, problem.text);
-  return scratch_json_steal(document);
-}
-
-static bool is_query_parameter(const json_t *document, const json_t *parameters, const char *key)
-{
-  const json_t *known = json_object_get(json_object_get(document, "components"), "parameters");
-  size_t i;
-  for (i = 0; i < json_array_size(parameters); i++) {
-    const json_t *given = json_array_get(parameters, i);
-    const char *ref = json_string_value(json_object_get(given, "$ref"));
-    const json_t *parameter = ref != NULL ? json_object_get(known, strrchr(ref, '/') + 1) : given;
-    const char *name = json_string_value(json_object_get(parameter, "name"));
-    ck_assert_msg(ref == NULL || name != NULL, "%s is not there", ref);
-    if (name != NULL && strcmp(name, key) == 0)
-      return true;
-  }
-  return false;
-}
-
-START_TEST(openapi_describes_the_table)
-{
-  const json_t *document = openapi(), *paths = json_object_get(document, "paths"), *item;
-  json_t *iterable;
-  const char *path;
-  size_t described = 0, i;
-  for (i = 0; i < api_route_count; i++) {
-    const struct route *route = &api_routes[i];
-    char method[8] = "";
-    const json_t *operation;
-    const char *const *key;
-    size_t n;
-    for (n = 0; route->method[n] != '\0'; n++)
-      method[n] = (char)tolower((unsigned char)route->method[n]);
-    operation = json_object_get(json_object_get(paths, route->pattern), method);
-    ck_assert_msg(operation != NULL, "%s %s is not described", route->method, route->pattern);
-    ck_assert_str_eq(json_string_value(json_object_get(operation, "summary")), route->summary);
-    ck_assert_str_eq(json_string_value(json_object_get(operation, "x-scope")), scope_name(route->scope));
-    for (key = route->query; key != NULL && *key != NULL; key++)
-      ck_assert_msg(is_query_parameter(document, json_object_get(operation, "parameters"), *key), "%s ?%s",
-                    route->pattern, *key);
-  }
-  memcpy(&iterable, &paths, sizeof iterable);
-  json_object_foreach(iterable, path, item)
-  {
-    described += json_object_size(item);
-  }
-  ck_assert_uint_eq(described, api_route_count);
-}
-END_TEST
-
-/* Every number of the profile's schema has the bounds that are checked. */
-START_TEST(openapi_describes_profile_numbers)
-{
-  const json_t *schemas = json_object_get(json_object_get(openapi(), "components"), "schemas");
-  const json_t *properties = json_object_get(json_object_get(schemas, "ProfileBody"), "properties");
-  const struct {
-    const char *pointer;
-    double min, max;
-  } rows[] = {
-#define HARDWARE(need, member, pointer, unit, min, max, sentence) {pointer, min, max},
-#include "core/hardware.def"
-#undef HARDWARE
-  };
-  size_t i;
-  for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    const char *name = rows[i].pointer + 1, *slash = strchr(name, '/');
-    const json_t *field = json_object_get(properties, name);
-    if (slash != NULL) {
-      const json_t *group = json_object_get(properties, scratch_printf("%.*s", (int)(slash - name), name));
-      field = json_object_get(json_object_get(group, "properties"), slash + 1);
-    }
-    ck_assert_msg(field != NULL, "%s", rows[i].pointer);
-    ck_assert_double_eq_tol(json_number_value(json_object_get(field, "minimum")), rows[i].min, 1e-12);
-    ck_assert_double_eq_tol(json_number_value(json_object_get(field, "maximum")), rows[i].max, 1e-12);
-  }
-}
-END_TEST
-
-/* Every problem type of the error codes … */
-static const struct {
-  enum err code;
-  const char *slug;
-} error_types[] = {
-#define ERROR(name, slug, text) {ERR_##name, slug},
-#include "core/error.def"
-#undef ERROR
-};
-
-static void check_type(const char *description, unsigned status, const char *slug)
-{
-  const char *line = scratch_printf("\n- `/problems/%s` (%u): ", slug, status);
-  ck_assert_msg(strstr(description, line) != NULL, "openapi.json describes no /problems/%s (%u)", slug, status);
-}
-
-/* … and those that the sources name where they refuse: a status, then a slug. Returns how many there are. */
-static size_t check_types_of(const char *description, const char *path, const regex_t *refusal)
-{
-  const char *at = scratch_read_file(path);
-  regmatch_t found[4];
-  size_t count = 0;
-  for (; regexec(refusal, at, 4, found, 0) == 0; at += found[0].rm_eo, count++)
-    check_type(description, (unsigned)strtoul(at + found[2].rm_so, NULL, 10),
-               scratch_printf("%.*s", (int)(found[3].rm_eo - found[3].rm_so), at + found[3].rm_so));
-  return count;
-}
-
-START_TEST(openapi_describes_every_problem_type)
-{
-  const char *description = json_string_value(json_object_get(json_object_get(openapi(), "info"), "description"));
-  regex_t refusal;
-  glob_t sources;
-  size_t count = 0, i;
-  ck_assert_ptr_nonnull(description);
-  for (i = 1; i < sizeof error_types / sizeof error_types[0]; i++) /* 0 is no error */
-    check_type(description, status_of_error(error_types[i].code), error_types[i].slug);
-  ck_assert_int_eq(
-      regcomp(&refusal, "(http_refuse|api_problem)\\([^;\"]*[ \n]([0-9]{3}),[ \n]*\"([a-z-]+)\"", REG_EXTENDED), 0);
-  ck_assert_int_eq(glob(suite_source_path("api/*.c"), 0, NULL, &sources), 0);
-  ck_assert_int_eq(glob(suite_source_path("server/*.c"), GLOB_APPEND, NULL, &sources), 0);
-  for (i = 0; i < sources.gl_pathc; i++)
-    count += check_types_of(description, sources.gl_pathv[i], &refusal);
-  globfree(&sources);
-  regfree(&refusal);
-  ck_assert_uint_ge(count, 16); /* as many as there were when this was written: the pattern finds them */
-}
-END_TEST
-
 int main(void)
 {
   Suite *suite = suite_create("api/router");
@@ -276,8 +140,5 @@ int main(void)
   tcase_add_test(tcase, paths_that_are_not_there);
   tcase_add_test(tcase, info_for_the_server);
   tcase_add_test(tcase, table_is_sound);
-  tcase_add_test(tcase, openapi_describes_the_table);
-  tcase_add_test(tcase, openapi_describes_profile_numbers);
-  tcase_add_test(tcase, openapi_describes_every_problem_type);
   return suite_run(suite);
 }
