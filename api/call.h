@@ -26,9 +26,9 @@ enum route_flags {
   ROUTE_BODY = 2,   /* takes a JSON body */
   ROUTE_BODY_OPTIONAL = 4,
   ROUTE_IDEMPOTENT_KEY = 8, /* honours Idempotency-Key (POST) */
+  ROUTE_BODY_TRACE = 16,    /* with ROUTE_BODY: a recording in lines, which the handler reads; up to 64 MiB */
   ROUTE_COMPUTES = 32,      /* evaluates: quick work goes before it, and it is refused when too much of it waits */
-  ROUTE_METRICS = 32,       /* the query key metric may be given several times */
-  ROUTE_BODY_TRACE = 16     /* with ROUTE_BODY: a recording in lines, which the handler reads; up to 64 MiB */
+  ROUTE_METRICS = 64        /* the query key metric may be given several times */
 };
 
 struct route {
@@ -86,7 +86,8 @@ bool etag_matches(const char *header, const char *tag);
 enum format call_format(const struct api_call *call, unsigned allowed);
 enum err call_not_acceptable(struct api_call *call, struct api_response *out, unsigned allowed);
 
-/* A list page as {"items":[…],"next_cursor":…} with its Link header. `items` is stolen. fields= is applied here. */
+/* A list page as {"items":[…],"next_cursor":…}, or as CSV with the columns of api/page_columns.def, and its Link header.
+   `items` is stolen. fields= is applied here. */
 enum err respond_page_steal(struct api_call *call, struct api_response *out, json_t *items, const char *next_after,
                             struct error *e);
 /* The same from documents as text (spliced, never re-parsed unless fields= asks for picking). */
@@ -101,11 +102,9 @@ struct page_rows {
 };
 enum err respond_page_rows(struct api_call *call, struct api_response *out, const struct page_rows *page,
                            struct error *e);
-/* The same as CSV, which is stolen; fields= is checked here and was applied before. */
+/* The same with CSV of the caller's own making, which is stolen. */
 enum err respond_page_csv_steal(struct api_call *call, struct api_response *out, char *csv, const char *next_after,
                                 struct error *e);
-/* Documents that must be looked into, as an array that the caller owns; NULL after an error. */
-enum err page_parse_documents(json_t **items, const char *const *documents, size_t count, struct error *e);
 
 /* Parsed catalogue shared by evaluations; see api/catalogue.h. */
 struct catalogue *call_catalogue(const struct api_call *call);

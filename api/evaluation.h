@@ -112,8 +112,6 @@ json_t *evaluation_document(const struct evaluation *evaluation);
 /* Markdown and CSV of an evaluation document; malloc'ed, NULL when memory is out. */
 char *evaluation_markdown(const json_t *document);
 char *evaluation_csv(const json_t *document);
-/* One line a scorecard; `fields` (comma-separated dotted paths) chooses the columns, NULL = the main figures. */
-char *scorecards_csv(const json_t *scorecards, const char *fields);
 char *scorecard_markdown(const json_t *scorecard);
 
 #endif

@@ -6,67 +6,13 @@
 #include <string.h>
 
 #include "api/card_table.h"
+#include "api/row_csv.h"
 
 /* ---- CSV ------------------------------------------------------------------------------------------------------------ */
 
-static const char main_columns[] =
-    "id,created_at,workload,model,label,profile,verdict,no_fit_reason,"
-    "configuration.tensor_parallel,configuration.pipeline_parallel,configuration.replicas,configuration.gpus,"
-    "configuration.max_batch,configuration.precision.weights,configuration.precision.kv_cache,"
-    "memory.weights_gib,memory.kv_cache_gib,memory.kv_bytes_per_token,memory.max_concurrent_sessions,"
-    "memory.max_context_tokens,memory.min_gpus,"
-    "phases.prefill.bound,phases.prefill.time_ms,phases.decode.bound,phases.decode.step_ms,"
-    "latency.ttft_ms.p50,latency.ttft_ms.p90,latency.ttft_ms.p99,latency.itl_ms.p50,latency.itl_ms.p90,"
-    "latency.itl_ms.p99,latency.tpot_ms.mean,latency.e2e_ms.p50,latency.e2e_ms.p90,latency.e2e_ms.p99,"
-    "throughput.requests_per_s,throughput.output_tokens_per_s,throughput.output_tokens_per_s_per_gpu,"
-    "throughput.output_tokens_per_s_per_user,throughput.mean_batch,throughput.at_concurrency,"
-    "limits.knee_requests_per_s,limits.saturation_requests_per_s,limits.margin_to_knee,limits.first_limit,success.rate,"
-    "cost.usd_per_gpu_hour,cost.price_basis,cost.per_attempted_request_usd,cost.per_successful_request_usd,"
-    "cost.per_million_output_tokens_usd,cost.monthly_usd,"
-    "model_revision,profile_revision,core_version,sketch_digest";
-
-/* The next of a list of paths; false at its end. Names of more than 127 bytes are cut: nothing is called so. */
-static bool next_path(char path[128], const char **rest)
-{
-  const size_t length = strcspn(*rest, ",");
-  const size_t kept = length < 127 ? length : 127;
-  if (**rest == '\0')
-    return false;
-  memcpy(path, *rest, kept);
-  path[kept] = '\0';
-  *rest += length;
-  *rest += **rest == ',' ? 1 : 0;
-  return true;
-}
-
-char *scorecards_csv(const json_t *scorecards, const char *fields)
-{
-  const char *const columns = fields != NULL && fields[0] != '\0' ? fields : main_columns;
-  struct text text = {NULL, 0, 0, false};
-  char path[128];
-  const char *rest = columns;
-  for (bool is_first = true; next_path(path, &rest); is_first = false) {
-    if (!is_first)
-      text_puts(&text, ",");
-    text_csv_field(&text, path);
-  }
-  text_puts(&text, "\r\n");
-  for (size_t i = 0; i < json_array_size(scorecards); i++) {
-    const json_t *card = json_array_get(scorecards, i);
-    rest = columns;
-    for (bool is_first = true; next_path(path, &rest); is_first = false) {
-      if (!is_first)
-        text_puts(&text, ",");
-      text_csv_value(&text, card_at(card, path));
-    }
-    text_puts(&text, "\r\n");
-  }
-  return text_take(&text, NULL);
-}
-
 char *evaluation_csv(const json_t *document)
 {
-  return scorecards_csv(json_object_get(document, "scorecards"), NULL);
+  return row_csv(json_object_get(document, "scorecards"), row_csv_columns("/v1/scorecards"));
 }
 
 /* ---- Markdown -------------------------------------------------------------------------------------------------------- */

@@ -122,55 +122,23 @@ enum err evaluations_post(struct api_call *call, struct api_response *out, struc
 
 /* ---- Reading -------------------------------------------------------------------------------------------------------- */
 
-static enum err respond_list_csv(struct api_call *call, struct api_response *out, const struct store_evaluations *list,
-                                 const char *next, struct error *e)
-{
-  struct text text = {NULL, 0, 0, false};
-  size_t length;
-  text_puts(&text, "id,created_at,workload,model,label,core_version,sketch_digest\r\n");
-  for (size_t i = 0; i < list->count; i++) {
-    const struct store_evaluation *row = &list->rows[i];
-    char created_at[WRITE_TIME_SIZE];
-    const char *const fields[] = {row->id,    created_at,        row->workload,     row->model,
-                                  row->label, row->core_version, row->sketch_digest};
-    write_time(created_at, row->created_at_ms);
-    for (size_t k = 0; k < sizeof fields / sizeof fields[0]; k++) {
-      if (k > 0)
-        text_puts(&text, ",");
-      text_csv_field(&text, fields[k]);
-    }
-    text_puts(&text, "\r\n");
-  }
-  return respond_page_csv_steal(call, out, text_take(&text, &length), next, e);
-}
-
 enum err evaluations_list(struct api_call *call, struct api_response *out, struct error *e)
 {
-  const enum format format = call_format(call, FORMAT_JSON | FORMAT_CSV);
   struct store_history_filter filter;
   struct store_evaluations list = {.rows = NULL};
   struct store_page page;
-  const char **documents = NULL;
-  const char *next;
-  enum err rc;
-  if (format == FORMAT_NOT_ACCEPTABLE)
-    return call_not_acceptable(call, out, FORMAT_JSON | FORMAT_CSV);
-  rc = history_filter(&filter, &page, call, e);
+  struct page_rows rows = {.size = sizeof *list.rows,
+                           .document_at = offsetof(struct store_evaluation, document),
+                           .key_at = offsetof(struct store_evaluation, id)};
+  enum err rc = history_filter(&filter, &page, call, e);
   if (rc == ERR_OK)
     rc = store_evaluation_list(call_store(call), &list, &filter, &page, e);
   if (rc != ERR_OK)
     return rc;
-  next = list.has_more && list.count > 0 ? list.rows[list.count - 1].id : NULL;
-  documents = calloc(list.count + 1, sizeof *documents);
-  for (size_t i = 0; documents != NULL && i < list.count; i++)
-    documents[i] = list.rows[i].document;
-  if (documents == NULL)
-    rc = error_set(e, ERR_NOMEM, "", "not enough memory for the list");
-  else if (format == FORMAT_CSV)
-    rc = respond_list_csv(call, out, &list, next, e);
-  else
-    rc = respond_page_texts(call, out, documents, list.count, next, e);
-  free(documents);
+  rows.rows = list.rows;
+  rows.count = list.count;
+  rows.has_more = list.has_more;
+  rc = respond_page_rows(call, out, &rows, e);
   store_evaluations_fini(&list);
   return rc;
 }

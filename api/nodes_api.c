@@ -11,6 +11,7 @@
 #include "api/nodes.h"
 #include "api/put.h"
 #include "api/read.h"
+#include "api/row_csv.h"
 #include "api/write.h"
 
 #define POINTS_MAX 10080 /* a week of minutes */
@@ -361,13 +362,35 @@ static bool read_series(struct series_request *request, struct api_call *call)
   return call->faults->count == before;
 }
 
+/* One line a point. */
+static char *gpu_series_csv(const json_t *answer)
+{
+  const json_t *series = json_object_get(answer, "series");
+  json_t *rows = json_array();
+  char *text;
+  for (size_t i = 0; i < json_array_size(series); i++) {
+    const json_t *one = json_array_get(series, i), *points = json_object_get(one, "points");
+    for (size_t k = 0; k < json_array_size(points); k++) {
+      json_t *row = json_copy(json_array_get(points, k));
+      put_member(&row, "metric", json_incref(json_object_get(one, "metric")));
+      put_element(&rows, row);
+    }
+  }
+  text = rows != NULL ? row_csv(rows, "metric,time,value,min,max,count") : NULL;
+  json_decref(rows);
+  return text;
+}
+
 enum err nodes_gpu_series_get(struct api_call *call, struct api_response *out, struct error *e)
 {
+  const enum format format = call_format(call, FORMAT_JSON | FORMAT_CSV);
   struct series_request request = {.count = 0};
   struct store_gpu_samples list = {.rows = NULL};
   struct store_node row = {.name = NULL};
   json_t *answer, *series;
   enum err code;
+  if (format == FORMAT_NOT_ACCEPTABLE)
+    return call_not_acceptable(call, out, FORMAT_JSON | FORMAT_CSV);
   if (!read_series(&request, call))
     return ERR_INVALID;
   code = store_node_get(call_store(call), &row, call->params[0], e);
@@ -390,5 +413,5 @@ enum err nodes_gpu_series_get(struct api_call *call, struct api_response *out, s
   put_member(&answer, "truncated", json_boolean(list.has_more));
   put_member(&answer, "series", series);
   store_gpu_samples_fini(&list);
-  return respond_json_steal(out, 200, answer, e);
+  return respond_form_steal(out, format, answer, gpu_series_csv, NULL, e);
 }

@@ -6,6 +6,7 @@
 
 #include "api/call.h"
 #include "api/read.h"
+#include "api/row_csv.h"
 #include "api/write.h"
 
 #define LIMIT_DEFAULT 100
@@ -305,18 +306,28 @@ static enum err next_cursor(char *cursor, size_t size, struct api_call *call, st
 enum err respond_page_steal(struct api_call *call, struct api_response *out, json_t *items, const char *next_after,
                             struct error *e)
 {
+  const enum format format = call_format(call, FORMAT_JSON | FORMAT_CSV);
   const char *fields = call_query(call, "fields");
   char cursor[CURSOR_SIZE];
   json_t *page = NULL;
   enum err code = ERR_OK;
   if (items == NULL)
     return error_set(e, ERR_NOMEM, "", "not enough memory for the list");
+  if (format == FORMAT_NOT_ACCEPTABLE) {
+    code = call_not_acceptable(call, out, FORMAT_JSON | FORMAT_CSV);
+    goto out;
+  }
   if (fields != NULL)
     code = pick_fields(call, &items, fields, e);
   if (code == ERR_OK)
     code = next_cursor(cursor, sizeof cursor, call, out, next_after, e);
   if (code != ERR_OK)
     goto out;
+  if (format == FORMAT_CSV) {
+    code = respond_string_steal(out, 200, "text/csv",
+                                row_csv(items, fields != NULL ? fields : row_csv_columns(call->route->pattern)), e);
+    goto out;
+  }
   page = json_object();
   if (json_object_set(page, "items", items) != 0 ||
       json_object_set_new(page, "next_cursor", cursor[0] != '\0' ? json_string(cursor) : json_null()) != 0) {
@@ -330,7 +341,8 @@ out:
   return code;
 }
 
-enum err page_parse_documents(json_t **items, const char *const *documents, size_t count, struct error *e)
+/* Documents as an array that the caller owns; NULL after an error. */
+static enum err parse_documents(json_t **items, const char *const *documents, size_t count, struct error *e)
 {
   size_t i;
   *items = json_array();
@@ -353,8 +365,8 @@ enum err respond_page_texts(struct api_call *call, struct api_response *out, con
   size_t i, length;
   char *bytes;
   enum err code;
-  if (call_query(call, "fields") != NULL) {
-    code = page_parse_documents(&items, documents, count, e);
+  if (call_query(call, "fields") != NULL || call_format(call, FORMAT_JSON | FORMAT_CSV) != FORMAT_JSON) {
+    code = parse_documents(&items, documents, count, e);
     return code == ERR_OK ? respond_page_steal(call, out, items, next_after, e) : code;
   }
   code = next_cursor(cursor, sizeof cursor, call, out, next_after, e);
@@ -399,8 +411,8 @@ enum err respond_page_rows(struct api_call *call, struct api_response *out, cons
 enum err respond_page_csv_steal(struct api_call *call, struct api_response *out, char *csv, const char *next_after,
                                 struct error *e)
 {
-  /* For the Link to the next page; its body is replaced. */
-  const enum err code = respond_page_texts(call, out, NULL, 0, next_after, e);
+  char cursor[CURSOR_SIZE];
+  const enum err code = next_cursor(cursor, sizeof cursor, call, out, next_after, e);
   if (code == ERR_OK)
     return respond_string_steal(out, 200, "text/csv", csv, e);
   free(csv);

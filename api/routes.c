@@ -1,7 +1,7 @@
 /* The route table: what the service offers, one row each. api_route_info, the router, README and OpenAPI follow it. */
 #include "api/handlers.h"
 
-#define PAGED "limit", "cursor", "fields"
+#define PAGED "limit", "cursor", "fields", "format"
 
 static const char *const page_keys[] = {PAGED, NULL};
 static const char *const revision_keys[] = {PAGED, "order", NULL};
@@ -9,11 +9,9 @@ static const char *const format_keys[] = {"format", NULL};
 static const char *const evaluate_keys[] = {"store", "label", "depth", "format", NULL};
 static const char *const advise_keys[] = {"traffic", "requests_per_s", "format", NULL};
 static const char *const frontier_keys[] = {"by", "cost", "format", NULL};
-static const char *const evaluation_keys[] = {"workload", "model", "label",  "since", "until",
-                                              PAGED,      "order", "format", NULL};
-static const char *const scorecard_keys[] = {"workload", "model",       "profile", "verdict", "label",
-                                             "stack",    "context.ref", "since",   "until",   "latest",
-                                             PAGED,      "order",       "format",  NULL};
+static const char *const evaluation_keys[] = {"workload", "model", "label", "since", "until", PAGED, "order", NULL};
+static const char *const scorecard_keys[] = {"workload", "model", "profile", "verdict", "label", "stack", "context.ref",
+                                             "since",    "until", "latest",  PAGED,     "order", NULL};
 
 static const char *const measurement_keys[] = {"workload", "model", "profile", "stack", "since",
                                                "until",    PAGED,   "order",   NULL};
@@ -21,7 +19,7 @@ static const char *const calibration_keys[] = {"model", "profile", "stack", "sin
 static const char *const quality_keys[] = {"model", "stack", "benchmark", "since", "until", PAGED, "order", NULL};
 static const char *const series_keys[] = {"workload", "profile", "metric", "bucket", "since",
                                           "until",    "by",      "source", "format", NULL};
-static const char *const annotation_keys[] = {"workload", "since", "until", "limit", "fields", NULL};
+static const char *const annotation_keys[] = {"workload", "since", "until", "limit", "fields", "format", NULL};
 
 static const char *const request_keys[] = {"limit", "cursor", "format", NULL};
 
@@ -32,7 +30,7 @@ static const char *const as_of_keys[] = {"as_of", NULL};
 static const char *const decision_keys[] = {"workload", "knob", "status", "as_of", "since",
                                             "until",    PAGED,  "order",  NULL};
 
-static const char *const gpu_series_keys[] = {"metric", "since", "until", "step", NULL};
+static const char *const gpu_series_keys[] = {"metric", "since", "until", "step", "format", NULL};
 
 #define WRITES (ROUTE_WORKER | ROUTE_BODY)
 #define EVALUATES (WRITES | ROUTE_COMPUTES)

@@ -6,45 +6,23 @@
 #include "api/handlers.h"
 #include "api/history.h"
 
-/* fields= chooses the columns; the main figures otherwise. */
-static enum err respond_csv(struct api_call *call, struct api_response *out, const char *const *documents, size_t count,
-                            const char *next, struct error *e)
-{
-  json_t *cards;
-  enum err rc = page_parse_documents(&cards, documents, count, e);
-  if (rc == ERR_OK)
-    rc = respond_page_csv_steal(call, out, scorecards_csv(cards, call_query(call, "fields")), next, e);
-  json_decref(cards);
-  return rc;
-}
-
 enum err scorecards_list(struct api_call *call, struct api_response *out, struct error *e)
 {
-  const enum format format = call_format(call, FORMAT_JSON | FORMAT_CSV);
   struct store_history_filter filter;
   struct store_scorecards list = {.rows = NULL};
   struct store_page page;
-  const char **documents = NULL;
-  const char *next;
-  enum err rc;
-  if (format == FORMAT_NOT_ACCEPTABLE)
-    return call_not_acceptable(call, out, FORMAT_JSON | FORMAT_CSV);
-  rc = history_filter(&filter, &page, call, e);
+  struct page_rows rows = {.size = sizeof *list.rows,
+                           .document_at = offsetof(struct store_scorecard, document),
+                           .key_at = offsetof(struct store_scorecard, id)};
+  enum err rc = history_filter(&filter, &page, call, e);
   if (rc == ERR_OK)
     rc = store_scorecard_list(call_store(call), &list, &filter, &page, e);
   if (rc != ERR_OK)
     return rc;
-  next = list.has_more && list.count > 0 ? list.rows[list.count - 1].id : NULL;
-  documents = calloc(list.count + 1, sizeof *documents);
-  for (size_t i = 0; documents != NULL && i < list.count; i++)
-    documents[i] = list.rows[i].document;
-  if (documents == NULL)
-    rc = error_set(e, ERR_NOMEM, "", "not enough memory for the list");
-  else if (format == FORMAT_CSV)
-    rc = respond_csv(call, out, documents, list.count, next, e);
-  else
-    rc = respond_page_texts(call, out, documents, list.count, next, e);
-  free(documents);
+  rows.rows = list.rows;
+  rows.count = list.count;
+  rows.has_more = list.has_more;
+  rc = respond_page_rows(call, out, &rows, e);
   store_scorecards_fini(&list);
   return rc;
 }

@@ -7,6 +7,7 @@
 
 #include "api/api.h"
 #include "api/evaluation.h"
+#include "api/row_csv.h"
 #include "tests/lib/suite.h"
 
 static const char document_text[] =
@@ -192,7 +193,7 @@ START_TEST(csv_has_a_line_a_card_and_as_many_fields_everywhere)
   ck_assert_uint_eq(lines, 4);
   ck_assert_str_eq(line, "");
   free(text);
-  text = scorecards_csv(json_object_get(document, "scorecards"), "profile,cost.monthly_usd,configuration.gpus");
+  text = row_csv(json_object_get(document, "scorecards"), "profile,cost.monthly_usd,configuration.gpus");
   ck_assert_str_eq(text, "profile,cost.monthly_usd,configuration.gpus\r\nh100-sxm-80gb,40179.2,8\r\n"
                          "a100-sxm-80gb,,16\r\nt4-16gb,,\r\n");
   free(text);
