@@ -121,37 +121,6 @@ static void report_pipeline(struct notes *notes, const struct search_result *res
 
 /* ---- pools ---- */
 
-static enum limit limit_of(const double bound_s[BOUND_COUNT])
-{
-  static const enum limit limits[BOUND_COUNT] = {LIMIT_COMPUTE, LIMIT_MEMORY_BANDWIDTH, LIMIT_INTERCONNECT,
-                                                 LIMIT_LAUNCH_OVERHEAD};
-  int largest = 0;
-  for (int bound = 1; bound < BOUND_COUNT; bound++)
-    if (bound_s[bound] > bound_s[largest])
-      largest = bound;
-  return limits[largest];
-}
-
-/* What stops the weaker pool: a decode pool's batch limit where a larger batch would still be worth over 5 %. */
-static enum limit first_limit(const struct candidate *best, const struct pools *pools, const struct steady_load *load,
-                              const struct pools_capacity *capacity)
-{
-  const double worth = 1.05;
-  const double least = disaggregated_capacity(capacity);
-  struct pools_capacity larger;
-  struct step_time step;
-  if (capacity->transfer_requests_per_s <= least)
-    return LIMIT_INTERCONNECT;
-  if (capacity->prefill_requests_per_s <= least)
-    return limit_of(best->state.prompt.profile.bound_s);
-  larger = disaggregated_capacities(&best->engine, pools, load, 2 * best->batch_limit);
-  if (larger.decode_requests_per_s > worth * least)
-    return best->kv_limits_batch ? LIMIT_KV_CACHE : LIMIT_BATCH;
-  step_decode(&step, &best->engine, best->batch_limit,
-              load->cached_tokens + load->prompt_tokens + load->output_tokens / 2);
-  return limit_of(step.bound_s);
-}
-
 static enum err report_pools(struct scorecard *card, struct notes *notes, const struct search_result *result,
                              const struct search_input *input, struct arena *arena, struct error *e)
 {
@@ -171,7 +140,6 @@ static enum err report_pools(struct scorecard *card, struct notes *notes, const 
   (void)disaggregated_transfer(&bytes, &span, &best->engine, pools, &load);
   if (span == SPAN_NETWORK)
     note_network(notes, "the transfer of KV caches between pools", input->hardware);
-  card->limits.first_limit = first_limit(best, pools, &load, &capacity);
   const struct scorecard_evidence evidence[] = {{"prefill_requests_per_s", capacity.prefill_requests_per_s},
                                                 {"decode_requests_per_s", capacity.decode_requests_per_s},
                                                 {"transfer_requests_per_s", capacity.transfer_requests_per_s},

@@ -44,10 +44,10 @@ struct judged {
 /* ERR_LIMIT arena exhausted, ERR_CANCELLED. */
 enum err judge_run(struct judged *out, const struct judge_case *c, struct arena *arena, struct error *e) MUST_CHECK;
 
-/* False where only the closed form can tell: pools are not simulated. */
-bool judge_can(const struct search_input *input);
+/* What is left of pools when so many replicas are lost: of the one that loses the larger share of itself. */
+struct pools judge_pools_left(const struct pools *pools, unsigned lost_replicas);
 
-/* Rate at which one replica finishes requests while it always has some waiting: beyond it the queue grows. */
+/* Rate at which one replica (of pools: each, in the mean) finishes requests while it always has some waiting: beyond it the queue grows. */
 enum err judge_capacity(double *requests_per_s, const struct judge_case *c, struct arena *arena,
                         struct error *e) MUST_CHECK;
 
@@ -60,7 +60,7 @@ struct judge_options {
 
 /* Replaces the closed form's choice: of the finalists the cheapest that meets every target in simulation, with the fewest
    replicas that do, else the nearest miss. Fits, reason and detail follow; capacities of its candidates are simulated ones
-   then. *is_judged: false = no candidate, or nothing to simulate (the queue grows, or judge_can says no). */
+   then. *is_judged: false = no candidate, or nothing to simulate (the queue grows). */
 enum err judge_select(struct judged *judged, bool *is_judged, struct search_result *result,
                       const struct search_input *input, const struct judge_options *options, struct arena *arena,
                       struct error *e) MUST_CHECK;

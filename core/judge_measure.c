@@ -79,7 +79,8 @@ static void count(struct sums *sums, const struct serving_outcome *outcome, cons
 static double work_s(const struct candidate *candidate, double prompt_tokens, double output_tokens)
 {
   const struct steady_state *state = &candidate->state;
-  return prompt_tokens * state->stall_s / fmax(1, state->view.input_tokens) +
+  const double prompt_s = state->has_pools ? state->prompt.alone_s : state->stall_s;
+  return prompt_tokens * prompt_s / fmax(1, state->view.input_tokens) +
          output_tokens * state->decode.seconds / fmax(1, state->view.batch);
 }
 
@@ -120,13 +121,14 @@ static void hold_request(const struct judge_simulation *sim, double spacing_s, s
   const double block = sim->run.settings.kv_block_tokens;
   const double prompt = (sim->rows[row].input_tokens - outcome->cached_tokens) / block + 0.5;
   const double decoding_s = outcome->finish_s - outcome->first_s;
-  hold(sim->samples, spacing_s, outcome->admitted_s, outcome->first_s, prompt, 0);
+  if (sim->run.prefill_replicas == 0) /* else it was elsewhere until then */
+    hold(sim->samples, spacing_s, outcome->admitted_s, outcome->first_s, prompt, 0);
   if (decoding_s > 0)
     hold(sim->samples, spacing_s, outcome->first_s, outcome->finish_s, prompt,
          outcome->output_tokens / block / decoding_s);
 }
 
-/* Of the first replica, to which equals give way: the fullest. Between admission and finish, sampled at even times. */
+/* Of the first replica that decodes, to which equals give way: the fullest. Between admission and finish, sampled at even times. */
 static double kv_p99_ratio(const struct judge_simulation *sim, const struct window *window)
 {
   const double pool = (double)sim->run.settings.kv_blocks;
@@ -135,7 +137,7 @@ static double kv_p99_ratio(const struct judge_simulation *sim, const struct wind
   if (!(pool > 0) || !(spacing_s > 0))
     return (double)NAN;
   for (size_t i = 0; i < sim->run.count; i++)
-    if (sim->outcomes[i].status == SERVING_COMPLETED && sim->outcomes[i].replica == 0)
+    if (sim->outcomes[i].status == SERVING_COMPLETED && sim->outcomes[i].replica == sim->run.prefill_replicas)
       hold_request(sim, spacing_s, i);
   for (size_t i = 0; i < JUDGE_SAMPLES; i++) {
     const double time_s = (double)i * spacing_s;
@@ -173,6 +175,7 @@ static void fill_load(struct judged *out, const struct judge_case *c, const stru
 {
   const struct workload_traffic *traffic = &c->input->workload->traffic;
   const double fleet = (double)c->candidate->replicas / (c->lost_replicas + sim->run.replicas);
+  const double decoders = sim->run.replicas - sim->run.prefill_replicas;
   const double mean_e2e_s = out->latency.e2e_s.mean, answered = sums->completed / sums->sent;
   if (c->input->replay.rows != NULL)
     out->completed_per_s = sums->completed / fmax(1, window->last_s - window->first_s);
@@ -182,9 +185,8 @@ static void fill_load(struct judged *out, const struct judge_case *c, const stru
     out->completed_per_s = traffic->requests_per_s * c->load_scale * answered;
   out->sent_per_s = answered > 0 ? out->completed_per_s / answered : traffic->requests_per_s * c->load_scale;
   out->in_system = out->completed_per_s * mean_e2e_s;
-  out->decode_batch =
-      fmin(sim->run.settings.max_batch, out->completed_per_s / (fleet * sim->run.replicas) * sums->decoding_s /
-                                            sums->completed); /* preempted ones wait */
+  out->decode_batch = fmin(sim->run.settings.max_batch, out->completed_per_s / (fleet * decoders) * sums->decoding_s /
+                                                            sums->completed); /* preempted ones wait */
   out->counted = (size_t)sums->sent;
 }
 

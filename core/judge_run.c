@@ -7,19 +7,46 @@
 #include <math.h>
 #include <string.h>
 
-bool judge_can(const struct search_input *input)
-{
-  return input->pools.prefill_replicas == 0;
-}
-
 /* ---- how many ---- */
 
 /* A part of a large fleet tells as much as the whole with as many requests: each replica must see several times what it
    holds at once, and several bursts. */
 struct size {
-  uint32_t replicas;
+  uint32_t replicas, prefill_replicas; /* of these; 0 = no pools */
   size_t requests;
 };
+
+static uint32_t common_divisor(uint32_t a, uint32_t b)
+{
+  while (b != 0) {
+    const uint32_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+struct pools judge_pools_left(const struct pools *pools, unsigned lost_replicas)
+{
+  struct pools left = *pools;
+  unsigned *smaller = left.decode_replicas < left.prefill_replicas ? &left.decode_replicas : &left.prefill_replicas;
+  *smaller -= *smaller < lost_replicas ? *smaller : lost_replicas;
+  return left;
+}
+
+/* At most so many replicas, at least one; of pools at least the fewest in their proportion. */
+static struct size part_of(const struct judge_case *c, double most)
+{
+  const uint32_t whole = c->candidate->replicas - c->lost_replicas;
+  const struct pools pools = judge_pools_left(&c->input->pools, c->lost_replicas);
+  uint32_t parts, each;
+  if (pools.prefill_replicas == 0)
+    return (struct size){.replicas = (uint32_t)fmin(whole, fmax(1, floor(most)))};
+  parts = common_divisor(pools.prefill_replicas, pools.decode_replicas);
+  each = whole / parts;
+  parts = (uint32_t)fmin(parts, fmax(1, floor(most / each)));
+  return (struct size){.replicas = parts * each, .prefill_replicas = parts * (pools.prefill_replicas / (whole / each))};
+}
 
 static double requests_each(const struct judge_case *c)
 {
@@ -50,14 +77,17 @@ static size_t replayed(const struct judge_case *c)
 static struct size size_of(const struct judge_case *c)
 {
   const double most_requests = 2.5 * JUDGE_REQUESTS_FINAL;
-  const uint32_t whole = c->candidate->replicas - c->lost_replicas;
-  if (c->input->replay.rows != NULL)
-    return (struct size){whole, replayed(c)};
   const double each = fmax(1, requests_each(c));
-  const double most_replicas = fmax(1, floor(JUDGE_SEQUENCES / sequences_each(c)));
-  const double replicas = fmin(fmin(whole, most_replicas), fmax(1, floor((double)c->requests / each)));
-  return (struct size){(uint32_t)replicas,
-                       (size_t)fmax((double)c->requests, fmin(most_requests, ceil(replicas * each)))};
+  const double most_replicas = floor(JUDGE_SEQUENCES / sequences_each(c));
+  struct size size;
+  if (c->input->replay.rows != NULL) {
+    size = part_of(c, (double)INFINITY);
+    size.requests = replayed(c);
+    return size;
+  }
+  size = part_of(c, fmin(most_replicas, floor((double)c->requests / each)));
+  size.requests = (size_t)fmax((double)c->requests, fmin(most_requests, ceil(size.replicas * each)));
+  return size;
 }
 
 /* ---- what is sent ---- */
@@ -231,6 +261,10 @@ static enum err simulate(struct judge_simulation *sim, const struct judge_case *
     sim->run.hashes = c->input->replay.hashes;
     sim->run.hash_count = c->input->replay.hash_count;
   }
+  if (size->prefill_replicas != 0) {
+    const struct pools pools = {size->prefill_replicas, size->replicas - size->prefill_replicas};
+    fleet_set_pools(&sim->run, &c->candidate->engine, &pools, c->input->cached_tokens + c->input->prompt_tokens);
+  }
   set_clients(&sim->run, c, size);
   if (c->slow_engine != NULL) {
     cost_of(&sim->slow_cost, c, c->slow_engine);
@@ -260,15 +294,15 @@ enum err judge_run(struct judged *out, const struct judge_case *c, struct arena 
 
 /* ---- capacity ---- */
 
-/* All requests wait from the start on. What is finished between the first finish and the last admission, while the replica
-   is full, is its pace. */
-static double pace(const struct serving_outcome *outcomes, size_t count)
+/* All requests wait from the start on. What is finished between the first finish and the last admission (of pools: to those
+   that decode, which is when the client sees a token), while the replica is full, is its pace. */
+static double pace(const struct serving_outcome *outcomes, size_t count, bool has_pools)
 {
   double first_s = (double)INFINITY, last_s = 0, finished = 0;
   for (size_t i = 0; i < count; i++)
     if (outcomes[i].status == SERVING_COMPLETED) {
       first_s = fmin(first_s, outcomes[i].finish_s);
-      last_s = fmax(last_s, outcomes[i].admitted_s);
+      last_s = fmax(last_s, has_pools ? outcomes[i].first_s : outcomes[i].admitted_s);
     }
   for (size_t i = 0; i < count; i++)
     finished +=
@@ -279,8 +313,7 @@ static double pace(const struct serving_outcome *outcomes, size_t count)
 enum err judge_capacity(double *requests_per_s, const struct judge_case *c, struct arena *arena, struct error *e)
 {
   const double generations = 4;
-  const struct size size = {1, (size_t)fmin(JUDGE_REQUESTS_FINAL, fmax(0.5 * JUDGE_REQUESTS_COMPARE,
-                                                                       generations * c->candidate->batch_limit))};
+  struct size size = part_of(c, 1);
   const size_t mark = arena_mark(arena);
   struct search_input patient = *c->input; /* clients without limits: what the engine can do */
   struct workload workload = *c->input->workload;
@@ -295,9 +328,11 @@ enum err judge_capacity(double *requests_per_s, const struct judge_case *c, stru
   patient.workload = &workload;
   all.input = &patient;
   all.is_full_queue = true;
+  size.requests = (size_t)fmin(JUDGE_REQUESTS_FINAL, fmax(0.5 * JUDGE_REQUESTS_COMPARE,
+                                                          generations * c->candidate->batch_limit * size.replicas));
   memset(&sim, 0, sizeof sim);
   err = simulate(&sim, &all, &size, &workload.traffic, arena, e);
-  *requests_per_s = err == ERR_OK ? pace(sim.outcomes, size.requests) : 0;
+  *requests_per_s = err == ERR_OK ? pace(sim.outcomes, size.requests, size.prefill_replicas != 0) / size.replicas : 0;
   if (!(*requests_per_s > 0)) /* nothing but rejected requests, or too few for a full replica */
     *requests_per_s = c->candidate->capacity_requests_per_s;
   arena_release(arena, mark);

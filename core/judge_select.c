@@ -254,7 +254,7 @@ enum err judge_select(struct judged *judged, bool *is_judged, struct search_resu
   struct trial best, next;
   enum err err = ERR_OK;
   *is_judged = false;
-  if (!result->has_candidate || !judge_can(input))
+  if (!result->has_candidate)
     return ERR_OK;
   for (size_t i = 0; i < result->finalist_count; i++) {
     const struct candidate *finalist = &result->finalists[i];

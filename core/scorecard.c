@@ -175,22 +175,26 @@ static void fill_throughput(struct scorecard_throughput *throughput, const struc
     throughput->at_concurrency = state->in_system * best->replicas;
 }
 
-/* What stops the replica at saturation: the batch limit where a larger batch would still raise throughput by over 5 %,
-   else what the steps there wait for. */
-enum limit scorecard_first_limit(const struct candidate *best, const struct search_input *input)
+static enum limit limit_of(const double bound_s[BOUND_COUNT])
 {
-  const double worth = 1.05;
-  const struct steady_load load = {.prompt_tokens = input->prompt_tokens,
-                                   .cached_tokens = input->cached_tokens,
-                                   .output_tokens = input->output_tokens};
+  static const enum limit limits[BOUND_COUNT] = {LIMIT_COMPUTE, LIMIT_MEMORY_BANDWIDTH, LIMIT_INTERCONNECT,
+                                                 LIMIT_LAUNCH_OVERHEAD};
+  return limits[largest_bound(bound_s)];
+}
+
+/* A limit on the batch is what stops it where a larger batch would raise throughput by over 5 %. */
+static const double worth_a_batch = 1.05;
+
+/* What stops the replica at saturation: the batch, else what the steps there wait for. */
+static enum limit replica_first_limit(const struct candidate *best, const struct search_input *input,
+                                      const struct steady_load *load)
+{
   const double context = input->cached_tokens + input->prompt_tokens + input->output_tokens / 2;
-  static const enum limit of_bound[BOUND_COUNT] = {LIMIT_COMPUTE, LIMIT_MEMORY_BANDWIDTH, LIMIT_INTERCONNECT,
-                                                   LIMIT_LAUNCH_OVERHEAD};
   struct step_time decode;
   struct prompt_time prompt;
   double bound_s[BOUND_COUNT];
-  if (steady_capacity(&best->engine, &load, 2 * best->batch_limit) >
-      worth * steady_capacity(&best->engine, &load, best->batch_limit))
+  if (steady_capacity(&best->engine, load, 2 * best->batch_limit) >
+      worth_a_batch * steady_capacity(&best->engine, load, best->batch_limit))
     return best->kv_limits_batch ? LIMIT_KV_CACHE : LIMIT_BATCH;
   step_decode(&decode, &best->engine, best->batch_limit, context);
   step_prompt(&prompt, &best->engine, input->prompt_tokens, input->cached_tokens, best->batch_limit, context);
@@ -200,7 +204,38 @@ enum limit scorecard_first_limit(const struct candidate *best, const struct sear
     const double prefill_s = prompt.added_s * prompt.profile.bound_s[bound] / prompt.profile.seconds;
     bound_s[bound] = decode_s + prefill_s;
   }
-  return of_bound[largest_bound(bound_s)];
+  return limit_of(bound_s);
+}
+
+/* What stops the weaker pool. */
+static enum limit pools_first_limit(const struct candidate *best, const struct search_input *input,
+                                    const struct steady_load *load)
+{
+  const struct pools_capacity capacity =
+      disaggregated_capacities(&best->engine, &input->pools, load, best->batch_limit);
+  const double least = disaggregated_capacity(&capacity);
+  struct pools_capacity larger;
+  struct step_time step;
+  if (capacity.transfer_requests_per_s <= least)
+    return LIMIT_INTERCONNECT;
+  if (capacity.prefill_requests_per_s <= least)
+    return limit_of(best->state.prompt.profile.bound_s);
+  larger = disaggregated_capacities(&best->engine, &input->pools, load, 2 * best->batch_limit);
+  if (larger.decode_requests_per_s > worth_a_batch * least)
+    return best->kv_limits_batch ? LIMIT_KV_CACHE : LIMIT_BATCH;
+  step_decode(&step, &best->engine, best->batch_limit,
+              load->cached_tokens + load->prompt_tokens + load->output_tokens / 2);
+  return limit_of(step.bound_s);
+}
+
+enum limit scorecard_first_limit(const struct candidate *best, const struct search_input *input)
+{
+  const struct steady_load load = {.prompt_tokens = input->prompt_tokens,
+                                   .cached_tokens = input->cached_tokens,
+                                   .output_tokens = input->output_tokens};
+  if (input->pools.prefill_replicas != 0)
+    return pools_first_limit(best, input, &load);
+  return replica_first_limit(best, input, &load);
 }
 
 static void fill_limits(struct scorecard_limits *limits, const struct candidate *best, const struct search_input *input)

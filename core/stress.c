@@ -85,6 +85,7 @@ static void fall_back(struct variant *v)
 
 static void change(struct variant *v, enum stress_case which, const struct candidate *best)
 {
+  struct pools left;
   switch (which) {
   case STRESS_INPUT_DOUBLED: double_input(v); break;
   case STRESS_OUTPUT_DOUBLED: double_output(v); break;
@@ -92,8 +93,10 @@ static void change(struct variant *v, enum stress_case which, const struct candi
   case STRESS_POWER_CAP: lower_cap(v); break;
   case STRESS_ONE_GPU_THROTTLED: throttle_one(v); break;
   case STRESS_REPLICA_LOST:
-    v->is_hopeless = best->replicas == 1;
     v->run.lost_replicas = 1;
+    left = judge_pools_left(&v->input.pools, 1);
+    v->is_hopeless = best->replicas == 1 ||
+                     (v->input.pools.prefill_replicas != 0 && fmin(left.prefill_replicas, left.decode_replicas) < 1);
     break;
   case STRESS_KERNELS_FALL_BACK: fall_back(v); break;
   case STRESS_CASES: break;
@@ -139,29 +142,41 @@ static void prepare(struct variant *v, enum stress_case which, const struct sear
     slow_down(v, best);
 }
 
-/* The most requests at once with which the closed form keeps the latency limits: what a load balancer should let in. */
-static unsigned concurrency_limit(const struct variant *v)
+static bool keeps_latency(const struct variant *v, double users)
 {
   const struct search_input *input = &v->input;
+  const struct engine *engine = v->run.slow_engine != NULL ? v->run.slow_engine : &v->candidate.engine;
+  const struct pools pools = judge_pools_left(&input->pools, v->run.lost_replicas);
+  const struct steady_load load = {.kind = LOAD_CLOSED,
+                                   .users = users,
+                                   .prompt_tokens = input->prompt_tokens,
+                                   .cached_tokens = input->cached_tokens,
+                                   .output_tokens = input->output_tokens};
+  struct steady_state state;
+  if (pools.prefill_replicas != 0)
+    disaggregated_evaluate(&state, engine, &pools, &load, v->candidate.batch_limit);
+  else
+    steady_evaluate(&state, engine, &load, v->candidate.batch_limit);
+  return targets_latency_excess(&v->workload.targets, state.ttft_s, search_gap_s(input, state.itl_s),
+                                search_gap_s(input, state.tpot_s), state.e2e_s) <= 0;
+}
+
+/* The most requests at once with which the closed form keeps the latency limits: what a load balancer should let in. Pools
+   are asked as a whole, other replicas each. */
+static unsigned concurrency_limit(const struct variant *v)
+{
   const unsigned serving = v->candidate.replicas - v->run.lost_replicas;
-  unsigned low = 0, high = (unsigned)fmin(1e6, ceil(2 * v->candidate.batch_limit));
+  const bool has_pools = v->input.pools.prefill_replicas != 0;
+  const double most = 2 * v->candidate.batch_limit * (has_pools ? serving : 1);
+  unsigned low = 0, high = (unsigned)fmin(1e6, ceil(most));
   while (low < high) {
     const unsigned users = low + (high - low + 1) / 2;
-    const struct steady_load load = {.kind = LOAD_CLOSED,
-                                     .users = users,
-                                     .prompt_tokens = input->prompt_tokens,
-                                     .cached_tokens = input->cached_tokens,
-                                     .output_tokens = input->output_tokens};
-    struct steady_state state;
-    steady_evaluate(&state, v->run.slow_engine != NULL ? v->run.slow_engine : &v->candidate.engine, &load,
-                    v->candidate.batch_limit);
-    if (targets_latency_excess(&v->workload.targets, state.ttft_s, search_gap_s(input, state.itl_s),
-                               search_gap_s(input, state.tpot_s), state.e2e_s) <= 0)
+    if (keeps_latency(v, users))
       low = users;
     else
       high = users - 1;
   }
-  return low * serving;
+  return has_pools ? low : low * serving;
 }
 
 static bool is_met(const struct variant *v, const struct judged *judged)
@@ -204,8 +219,6 @@ enum err stress_fill(struct scorecard *card, const struct search_input *input, c
                      const struct judge_options *options, struct arena *arena, struct error *e)
 {
   enum err err = ERR_OK;
-  if (!judge_can(input))
-    return ERR_OK;
   for (int which = 0; which < STRESS_CASES && err == ERR_OK; which++) {
     struct scorecard_stress *out = &card->stress[which];
     const size_t mark = arena_mark(arena);
