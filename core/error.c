@@ -1,7 +1,6 @@
 /* Error and fault objects: fixed-size text, always terminated, cut rather than overflowing. */
 #include "core/error.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,16 +13,22 @@ static void copy_text(char *to, size_t size, const char *from)
   to[n] = '\0';
 }
 
-enum err error_set(struct error *e, enum err code, const char *pointer, const char *format, ...)
+enum err error_setv(struct error *e, enum err code, const char *pointer, const char *format, va_list arguments)
 {
   if (e != NULL) {
-    va_list args;
     e->code = code;
     copy_text(e->pointer, sizeof e->pointer, pointer);
-    va_start(args, format);
-    (void)vsnprintf(e->message, sizeof e->message, format, args);
-    va_end(args);
+    (void)vsnprintf(e->message, sizeof e->message, format, arguments);
   }
+  return code;
+}
+
+enum err error_set(struct error *e, enum err code, const char *pointer, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  (void)error_setv(e, code, pointer, format, arguments);
+  va_end(arguments);
   return code;
 }
 

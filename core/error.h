@@ -4,6 +4,7 @@
 #ifndef FITD_CORE_ERROR_H
 #define FITD_CORE_ERROR_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -25,6 +26,9 @@ struct error {
 
 /* Fills *e (when not NULL) and returns `code`, so that `return error_set(e, ERR_INVALID, "/tp", "…")` works. */
 enum err error_set(struct error *e, enum err code, const char *pointer, const char *format, ...) PRINTF_LIKE(4, 5);
+/* The same for functions that take a sentence themselves. */
+enum err error_setv(struct error *e, enum err code, const char *pointer, const char *format, va_list arguments)
+    PRINTF_LIKE(4, 0);
 
 /* "not-found" and the like; the default sentence of a code. Never NULL. */
 const char *error_slug(enum err code);

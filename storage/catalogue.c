@@ -118,18 +118,6 @@ static bool is_change(const struct newest *newest, const struct store_document *
   return !newest->is_same && (newest->is_builtin || !row->is_builtin);
 }
 
-static enum err refuse_precondition(enum store_catalogue kind, const char *name, int expected, int newest,
-                                    struct error *e)
-{
-  if (newest == 0)
-    return error_set(e, ERR_PRECONDITION, "", "%s %s is not stored, revision %d was expected", kind_name(kind), name,
-                     expected);
-  if (expected == 0)
-    return error_set(e, ERR_PRECONDITION, "", "%s %s exists already (revision %d)", kind_name(kind), name, newest);
-  return error_set(e, ERR_PRECONDITION, "", "%s %s is at revision %d, revision %d was expected", kind_name(kind), name,
-                   newest, expected);
-}
-
 enum err store_document_put(struct store_tx *tx, enum store_catalogue kind, const struct store_document *row,
                             int expected_revision, int *revision, bool *created, bool *changed, struct error *e)
 {
@@ -138,8 +126,9 @@ enum err store_document_put(struct store_tx *tx, enum store_catalogue kind, cons
   enum err result = read_newest(&newest, tx, kind, row, e);
   if (result != ERR_OK)
     return result;
-  if (expected_revision >= 0 && expected_revision != newest.revision)
-    return refuse_precondition(kind, row->name, expected_revision, newest.revision, e);
+  result = check_revision(kind_name(kind), row->name, expected_revision, newest.revision, e);
+  if (result != ERR_OK)
+    return result;
   changes = is_change(&newest, row);
   if (changes)
     result = insert_revision(tx, kind, row, newest.last_number + 1, e);
@@ -248,7 +237,6 @@ enum err store_document_get(struct store *store, struct store_document *out, enu
 {
   struct sql_text sql = {.length = 0};
   struct query q;
-  bool is_found;
   enum err result;
   *out = (struct store_document){0};
   sql_append(&sql, "SELECT %s %s%s", columns, get_where, revision == 0 ? newest_of_name : "AND r.revision = ?3");
@@ -257,16 +245,11 @@ enum err store_document_get(struct store *store, struct store_document *out, enu
   query_bind_text(&q, 2, name);
   if (revision != 0)
     query_bind_int(&q, 3, revision);
-  is_found = query_row(&q);
-  if (is_found)
-    read_row(out, &q);
-  result = read_end(&q, store, e);
+  result = read_one(out, &q, store, read_row, e, "there is no %s %s", kind_name(kind), name);
+  if (result == ERR_NOT_FOUND && revision != 0)
+    result = error_set(e, result, "", "there is no revision %d of a %s %s", revision, kind_name(kind), name);
   if (result != ERR_OK)
     store_document_fini(out);
-  else if (!is_found && revision == 0)
-    return error_set(e, ERR_NOT_FOUND, "", "there is no %s %s", kind_name(kind), name);
-  else if (!is_found)
-    return error_set(e, ERR_NOT_FOUND, "", "there is no revision %d of a %s %s", revision, kind_name(kind), name);
   return result;
 }
 

@@ -177,20 +177,14 @@ enum err store_decision_get(struct store *store, struct store_decision *out, con
 {
   struct sql_text sql = {.length = 0};
   struct query q;
-  bool is_found;
   enum err result;
   *out = (struct store_decision){0};
   append_judged(&sql, " AND d.id = ?9");
   read_begin(&q, store, sql.text);
   query_bind_int(&q, AS_OF, as_of_ms);
   query_bind_text(&q, ID, id);
-  is_found = query_row(&q);
-  if (is_found)
-    read_row(out, &q);
-  result = read_end(&q, store, e);
+  result = read_one(out, &q, store, read_row, e, "there is no decision %s", id);
   if (result != ERR_OK)
     store_decision_fini(out);
-  else if (!is_found)
-    return error_set(e, ERR_NOT_FOUND, "", "there is no decision %s", id);
   return result;
 }

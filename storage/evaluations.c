@@ -96,7 +96,6 @@ enum err store_evaluation_official(struct store *store, struct store_evaluation 
 {
   struct sql_text sql = {.length = 0};
   struct query q;
-  bool is_found;
   enum err result;
   *out = (struct store_evaluation){0};
   sql_append(&sql,
@@ -105,13 +104,8 @@ enum err store_evaluation_official(struct store *store, struct store_evaluation 
              columns);
   read_begin(&q, store, sql.text);
   query_bind_text(&q, 1, workload);
-  is_found = query_row(&q);
-  if (is_found)
-    read_row(out, &q);
-  result = read_end(&q, store, e);
+  result = read_one(out, &q, store, read_row, e, "the official sketch of workload %s was not evaluated yet", workload);
   if (result != ERR_OK)
     store_evaluation_fini(out);
-  else if (!is_found)
-    return error_set(e, ERR_NOT_FOUND, "", "the official sketch of workload %s was not evaluated yet", workload);
   return result;
 }

@@ -91,11 +91,10 @@ enum err store_gate_put(struct store_tx *tx, const struct store_gate *row, int e
   int revision;
   bool is_same;
   enum err result = read_stored(&revision, &is_same, tx, row, e);
+  if (result == ERR_OK)
+    result = check_revision("gate", row->name, expected_revision, revision, e);
   if (result != ERR_OK)
     return result;
-  if (expected_revision >= 0 && expected_revision != revision)
-    return error_set(e, ERR_PRECONDITION, "", "the gate %s is at revision %d, revision %d was expected", row->name,
-                     revision, expected_revision);
   *created = revision == 0;
   if (is_same)
     return ERR_OK;
@@ -115,33 +114,23 @@ enum err store_gate_get(struct store *store, struct store_gate *out, const char 
 {
   struct sql_text sql = {.length = 0};
   struct query q;
-  bool is_found;
   enum err result;
   *out = (struct store_gate){0};
   sql_append(&sql, "SELECT %s FROM gate AS t WHERE t.name = ?1", columns);
   read_begin(&q, store, sql.text);
   query_bind_text(&q, 1, name);
-  is_found = query_row(&q);
-  if (is_found)
-    read_row(out, &q);
-  result = read_end(&q, store, e);
+  result = read_one(out, &q, store, read_row, e, "there is no gate %s", name);
   if (result != ERR_OK)
     store_gate_fini(out);
-  else if (!is_found)
-    return error_set(e, ERR_NOT_FOUND, "", "there is no gate %s", name);
   return result;
 }
 
 enum err store_gate_delete(struct store_tx *tx, const char *name, struct error *e)
 {
   struct query q;
-  enum err result;
   query_begin(&q, tx->connection, "DELETE FROM gate WHERE name = ?1");
   query_bind_text(&q, 1, name);
-  result = query_run(&q, e);
-  if (result == ERR_OK && sqlite3_changes(tx->connection->db) == 0)
-    return error_set(e, ERR_NOT_FOUND, "", "there is no gate %s", name);
-  return result;
+  return query_run_on_row(&q, e, "there is no gate %s", name);
 }
 
 enum err store_gate_list(struct store *store, struct store_gates *out, const char *workload,

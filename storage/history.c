@@ -138,18 +138,10 @@ enum err history_get(void *row, struct store *store, const struct history_rows *
 {
   struct sql_text sql = {.length = 0};
   struct query q;
-  bool is_found;
-  enum err result;
   sql_append(&sql, "SELECT %s FROM %s AS t WHERE t.id = ?1", from->columns, names[from->table]);
   read_begin(&q, store, sql.text);
   query_bind_text(&q, 1, id);
-  is_found = query_row(&q);
-  if (is_found)
-    from->read(row, &q);
-  result = read_end(&q, store, e);
-  if (result == ERR_OK && !is_found)
-    return error_set(e, ERR_NOT_FOUND, "", "there is no %s %s", names[from->table], id);
-  return result;
+  return read_one(row, &q, store, from->read, e, "there is no %s %s", names[from->table], id);
 }
 
 enum err history_list(struct rows *out, struct store *store, const struct history_rows *from,

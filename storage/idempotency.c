@@ -57,7 +57,6 @@ enum err store_idempotency_claim(struct store_tx *tx, const struct store_idempot
 enum err store_idempotency_finish(struct store_tx *tx, const struct store_idempotency *row, struct error *e)
 {
   struct query q;
-  enum err result;
   query_begin(&q, tx->connection,
               "UPDATE idempotency_key SET status = ?3, content_type = ?4, headers = ?5, body = ?6 "
               "WHERE key = ?1 AND caller = ?2");
@@ -67,10 +66,7 @@ enum err store_idempotency_finish(struct store_tx *tx, const struct store_idempo
   query_bind_text(&q, 4, row->content_type);
   query_bind_text(&q, 5, row->headers);
   query_bind_text(&q, 6, row->body);
-  result = query_run(&q, e);
-  if (result == ERR_OK && sqlite3_changes(tx->connection->db) == 0)
-    return error_set(e, ERR_NOT_FOUND, "", "the idempotency key is not claimed");
-  return result;
+  return query_run_on_row(&q, e, "the idempotency key is not claimed");
 }
 
 enum err store_idempotency_release(struct store_tx *tx, const char *key, const char *caller, struct error *e)
@@ -82,11 +78,25 @@ enum err store_idempotency_release(struct store_tx *tx, const char *key, const c
   return query_run(&q, e);
 }
 
+static void read_row(void *to, struct query *q)
+{
+  struct store_idempotency *row = to;
+  *row = (struct store_idempotency){
+      .key = query_text(q, 0),
+      .caller = query_text(q, 1),
+      .request_digest = query_text(q, 2),
+      .created_at_ms = query_int(q, 3),
+      .status = (int)query_int(q, 4),
+      .content_type = query_text(q, 5),
+      .headers = query_text(q, 6),
+      .body = query_text(q, 7),
+  };
+}
+
 enum err store_idempotency_get(struct store *store, struct store_idempotency *out, const char *key, const char *caller,
                                struct error *e)
 {
   struct query q;
-  bool is_found;
   enum err result;
   *out = (struct store_idempotency){0};
   read_begin(&q, store,
@@ -94,22 +104,8 @@ enum err store_idempotency_get(struct store *store, struct store_idempotency *ou
              "FROM idempotency_key WHERE key = ?1 AND caller = ?2");
   query_bind_text(&q, 1, key);
   query_bind_text(&q, 2, caller);
-  is_found = query_row(&q);
-  if (is_found)
-    *out = (struct store_idempotency){
-        .key = query_text(&q, 0),
-        .caller = query_text(&q, 1),
-        .request_digest = query_text(&q, 2),
-        .created_at_ms = query_int(&q, 3),
-        .status = (int)query_int(&q, 4),
-        .content_type = query_text(&q, 5),
-        .headers = query_text(&q, 6),
-        .body = query_text(&q, 7),
-    };
-  result = read_end(&q, store, e);
+  result = read_one(out, &q, store, read_row, e, "the idempotency key is not known");
   if (result != ERR_OK)
     store_idempotency_fini(out);
-  else if (!is_found)
-    return error_set(e, ERR_NOT_FOUND, "", "the idempotency key is not known");
   return result;
 }

@@ -60,11 +60,10 @@ enum err store_knob_put(struct store_tx *tx, const struct store_knob *row, int e
   int revision;
   bool is_same;
   enum err result = read_revision(&revision, &is_same, tx, row, e);
+  if (result == ERR_OK)
+    result = check_revision("knob", row->name, expected_revision, revision, e);
   if (result != ERR_OK)
     return result;
-  if (expected_revision >= 0 && expected_revision != revision)
-    return error_set(e, ERR_PRECONDITION, "", "the knob %s of %s is at revision %d, revision %d was expected",
-                     row->name, row->workload, revision, expected_revision);
   *created = revision == 0;
   if (is_same)
     return ERR_OK;
@@ -84,35 +83,25 @@ enum err store_knob_get(struct store *store, struct store_knob *out, const char 
 {
   struct sql_text sql = {.length = 0};
   struct query q;
-  bool is_found;
   enum err result;
   *out = (struct store_knob){0};
   sql_append(&sql, "SELECT %s FROM knob AS t WHERE t.workload = ?1 AND t.name = ?2", columns);
   read_begin(&q, store, sql.text);
   query_bind_text(&q, 1, workload);
   query_bind_text(&q, 2, name);
-  is_found = query_row(&q);
-  if (is_found)
-    read_row(out, &q);
-  result = read_end(&q, store, e);
+  result = read_one(out, &q, store, read_row, e, "the workload %s has no knob %s", workload, name);
   if (result != ERR_OK)
     store_knob_fini(out);
-  else if (!is_found)
-    return error_set(e, ERR_NOT_FOUND, "", "the workload %s has no knob %s", workload, name);
   return result;
 }
 
 enum err store_knob_delete(struct store_tx *tx, const char *workload, const char *name, struct error *e)
 {
   struct query q;
-  enum err result;
   query_begin(&q, tx->connection, "DELETE FROM knob WHERE workload = ?1 AND name = ?2");
   query_bind_text(&q, 1, workload);
   query_bind_text(&q, 2, name);
-  result = query_run(&q, e);
-  if (result == ERR_OK && sqlite3_changes(tx->connection->db) == 0)
-    return error_set(e, ERR_NOT_FOUND, "", "the workload %s has no knob %s", workload, name);
-  return result;
+  return query_run_on_row(&q, e, "the workload %s has no knob %s", workload, name);
 }
 
 enum err store_knob_list(struct store *store, struct store_knobs *out, const char *workload,

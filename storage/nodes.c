@@ -37,11 +37,10 @@ enum err store_node_put(struct store_tx *tx, const struct store_node *row, int e
   struct query q;
   int revision;
   enum err result = newest_revision(&revision, tx, row->name, e);
+  if (result == ERR_OK)
+    result = check_revision("node", row->name, expected_revision, revision, e);
   if (result != ERR_OK)
     return result;
-  if (expected_revision >= 0 && expected_revision != revision)
-    return error_set(e, ERR_PRECONDITION, "", "node %s is at revision %d, revision %d was expected", row->name,
-                     revision, expected_revision);
   *created = revision == 0;
   query_begin(&q, tx->connection,
               "INSERT INTO node (name, revision, created_at_ms, document, secrets) VALUES (?1, ?2, ?3, ?4, ?5) "
@@ -62,9 +61,7 @@ enum err store_node_delete(struct store_tx *tx, const char *name, struct error *
   enum err result;
   query_begin(&q, tx->connection, "DELETE FROM node WHERE name = ?1");
   query_bind_text(&q, 1, name);
-  result = query_run(&q, e);
-  if (result == ERR_OK && sqlite3_changes(tx->connection->db) == 0)
-    return error_set(e, ERR_NOT_FOUND, "", "there is no node %s", name);
+  result = query_run_on_row(&q, e, "there is no node %s", name);
   tx->touched |= TOUCHED_NODES;
   return result;
 }
@@ -84,19 +81,13 @@ static void read_row(void *to, struct query *q)
 enum err store_node_get(struct store *store, struct store_node *out, const char *name, struct error *e)
 {
   struct query q;
-  bool is_found;
   enum err result;
   *out = (struct store_node){0};
   read_begin(&q, store, COLUMNS "WHERE name = ?1");
   query_bind_text(&q, 1, name);
-  is_found = query_row(&q);
-  if (is_found)
-    read_row(out, &q);
-  result = read_end(&q, store, e);
+  result = read_one(out, &q, store, read_row, e, "there is no node %s", name);
   if (result != ERR_OK)
     store_node_fini(out);
-  else if (!is_found)
-    return error_set(e, ERR_NOT_FOUND, "", "there is no node %s", name);
   return result;
 }
 

@@ -83,12 +83,15 @@ enum err store_quality_list(struct store *store, struct store_qualities *out, co
   return result;
 }
 
+static void read_score(void *to, struct query *q)
+{
+  *(double *)to = query_figure(q, 0);
+}
+
 enum err store_quality_newest(struct store *store, double *score, const char *model, const char *weights,
                               const char *kv_cache, const char *benchmark, const char *slice, struct error *e)
 {
   struct query q;
-  bool is_found;
-  enum err result;
   read_begin(&q, store,
              "SELECT t.score FROM quality_result AS t WHERE t.model = ?1 AND t.benchmark = ?2 AND t.slice = ?3 AND "
              "t.weights = ?4 AND t.kv_cache IN ('', ?5) ORDER BY t.id DESC LIMIT 1");
@@ -97,11 +100,5 @@ enum err store_quality_newest(struct store *store, double *score, const char *mo
   query_bind_text(&q, 3, slice);
   query_bind_text(&q, 4, weights);
   query_bind_text(&q, 5, kv_cache);
-  is_found = query_row(&q);
-  if (is_found)
-    *score = query_figure(&q, 0);
-  result = read_end(&q, store, e);
-  if (result == ERR_OK && !is_found)
-    return error_set(e, ERR_NOT_FOUND, "", "no result of %s is stored for %s", benchmark, model);
-  return result;
+  return read_one(score, &q, store, read_score, e, "no result of %s is stored for %s", benchmark, model);
 }

@@ -71,3 +71,20 @@ enum err read_end(struct query *q, struct store *store, struct error *e)
   readers_give(&store->readers, c);
   return result;
 }
+
+enum err read_one(void *row, struct query *q, struct store *store, row_read *read, struct error *e, const char *missing,
+                  ...)
+{
+  const bool is_found = query_row(q);
+  enum err result;
+  if (is_found)
+    read(row, q);
+  result = read_end(q, store, e);
+  if (result == ERR_OK && !is_found) {
+    va_list arguments;
+    va_start(arguments, missing);
+    result = error_setv(e, ERR_NOT_FOUND, "", missing, arguments);
+    va_end(arguments);
+  }
+  return result;
+}

@@ -68,31 +68,18 @@ enum err store_review_update(struct store_tx *tx, const struct store_review *row
   return result;
 }
 
-static enum err end_row(struct store_review *out, struct query *q, struct store *store, bool *is_found, struct error *e)
-{
-  enum err result;
-  *out = (struct store_review){0};
-  *is_found = query_row(q);
-  if (*is_found)
-    read_row(out, q);
-  result = read_end(q, store, e);
-  if (result != ERR_OK)
-    store_review_fini(out);
-  return result;
-}
-
 enum err store_review_get(struct store *store, struct store_review *out, const char *week, struct error *e)
 {
   struct sql_text sql = {.length = 0};
   struct query q;
-  bool is_found;
   enum err result;
+  *out = (struct store_review){0};
   sql_append(&sql, "SELECT %s FROM review AS t WHERE t.week = ?1", columns);
   read_begin(&q, store, sql.text);
   query_bind_text(&q, 1, week);
-  result = end_row(out, &q, store, &is_found, e);
-  if (result == ERR_OK && !is_found)
-    return error_set(e, ERR_NOT_FOUND, "", "there is no review of %s", week);
+  result = read_one(out, &q, store, read_row, e, "there is no review of %s", week);
+  if (result != ERR_OK)
+    store_review_fini(out);
   return result;
 }
 
@@ -101,16 +88,16 @@ enum err store_review_last_signed(struct store *store, struct store_review *out,
 {
   struct sql_text sql = {.length = 0};
   struct query q;
-  bool is_found;
   enum err result;
+  *out = (struct store_review){0};
   sql_append(&sql,
              "SELECT %s FROM review AS t WHERE t.week < ?1 AND t.signed_at_ms IS NOT NULL ORDER BY t.week DESC LIMIT 1",
              columns);
   read_begin(&q, store, sql.text);
   query_bind_text(&q, 1, before_week);
-  result = end_row(out, &q, store, &is_found, e);
-  if (result == ERR_OK && !is_found)
-    return error_set(e, ERR_NOT_FOUND, "", "no review before %s is signed", before_week);
+  result = read_one(out, &q, store, read_row, e, "no review before %s is signed", before_week);
+  if (result != ERR_OK)
+    store_review_fini(out);
   return result;
 }
 

@@ -276,6 +276,19 @@ enum err query_run(struct query *q, struct error *e)
   return query_end(q, e);
 }
 
+enum err query_run_on_row(struct query *q, struct error *e, const char *missing, ...)
+{
+  sqlite3 *db = q->connection->db;
+  enum err result = query_run(q, e);
+  if (result == ERR_OK && sqlite3_changes(db) == 0) {
+    va_list arguments;
+    va_start(arguments, missing);
+    result = error_setv(e, ERR_NOT_FOUND, "", missing, arguments);
+    va_end(arguments);
+  }
+  return result;
+}
+
 void *rows_grow(void *rows, size_t count, size_t row_size)
 {
   if (count != 0 && (count < 8 || (count & (count - 1)) != 0))

@@ -76,6 +76,8 @@ void query_out_of_memory(struct query *q);
 enum err query_end(struct query *q, struct error *e) MUST_CHECK;
 /* Steps to the end, then query_end: for statements without rows. */
 enum err query_run(struct query *q, struct error *e) MUST_CHECK;
+/* query_run of a statement about one row: ERR_NOT_FOUND with the sentence `missing` when it changed none. */
+enum err query_run_on_row(struct query *q, struct error *e, const char *missing, ...) PRINTF_LIKE(3, 4) MUST_CHECK;
 
 /* Rows of a list: returns the array with room for one more row, or NULL when memory is out (the old array stays).
    Sizes double from 8. */

@@ -239,3 +239,15 @@ enum err store_check(struct store *store, struct error *e)
   pthread_mutex_unlock(&store->health_mutex);
   return result;
 }
+
+enum err check_revision(const char *kind, const char *name, int expected, int newest, struct error *e)
+{
+  if (expected < 0 || expected == newest)
+    return ERR_OK;
+  if (newest == 0)
+    return error_set(e, ERR_PRECONDITION, "", "%s %s is not stored, revision %d was expected", kind, name, expected);
+  if (expected == 0)
+    return error_set(e, ERR_PRECONDITION, "", "%s %s exists already (revision %d)", kind, name, newest);
+  return error_set(e, ERR_PRECONDITION, "", "%s %s is at revision %d, revision %d was expected", kind, name, newest,
+                   expected);
+}

@@ -132,6 +132,12 @@ void store_assert(const struct store *store);
 /* A query on one of the readers, which it holds until read_end. */
 void read_begin(struct query *q, struct store *store, const char *sql);
 enum err read_end(struct query *q, struct store *store, struct error *e) MUST_CHECK;
+/* read_end of a query for one row, which is read into the zeroed `row`. ERR_NOT_FOUND with the sentence `missing` when there
+   is none; after any error the caller releases what was read. */
+enum err read_one(void *row, struct query *q, struct store *store, row_read *read, struct error *e, const char *missing,
+                  ...) PRINTF_LIKE(6, 7) MUST_CHECK;
+/* What a PUT meets: ERR_PRECONDITION unless `expected` is negative or the newest revision (0 = not stored). */
+enum err check_revision(const char *kind, const char *name, int expected, int newest, struct error *e) MUST_CHECK;
 /* error NULL: the duty works. */
 void store_note(struct store *store, enum store_duty duty, const struct error *error);
 /* Whether a duty of the writer is. */

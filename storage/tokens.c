@@ -47,9 +47,7 @@ enum err store_token_revoke(struct store_tx *tx, const char *name, int64_t now_m
   query_begin(&q, tx->connection, "UPDATE token SET revoked_at_ms = ?2 WHERE name = ?1 AND revoked_at_ms IS NULL");
   query_bind_text(&q, 1, name);
   query_bind_int(&q, 2, now_ms);
-  result = query_run(&q, e);
-  if (result == ERR_OK && sqlite3_changes(tx->connection->db) == 0)
-    return error_set(e, ERR_NOT_FOUND, "", "no token named %s is in force", name);
+  result = query_run_on_row(&q, e, "no token named %s is in force", name);
   tx->touched |= TOUCHED_TOKENS;
   return result;
 }

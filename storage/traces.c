@@ -185,28 +185,16 @@ static enum err replace(struct store_tx *tx, const struct store_trace *row, cons
   return result;
 }
 
-static enum err refuse_precondition(const char *name, int expected, int newest, struct error *e)
-{
-  if (newest == 0)
-    return error_set(e, ERR_PRECONDITION, "", "trace %s is not stored, revision %d was expected", name, expected);
-  if (expected == 0)
-    return error_set(e, ERR_PRECONDITION, "", "trace %s exists already (revision %d)", name, newest);
-  return error_set(e, ERR_PRECONDITION, "", "trace %s is at revision %d, revision %d was expected", name, newest,
-                   expected);
-}
-
 enum err store_trace_put(struct store_tx *tx, const struct store_trace *row,
                          const struct store_trace_requests *requests, int expected_revision, int *revision,
                          bool *created, struct error *e)
 {
   struct newest newest;
   enum err result = read_newest(&newest, tx, row->name, row->digest, row->document, e);
+  if (result == ERR_OK)
+    result = check_revision("trace", row->name, expected_revision, newest.revision, e);
   if (result != ERR_OK)
     goto out;
-  if (expected_revision >= 0 && expected_revision != newest.revision) {
-    result = refuse_precondition(row->name, expected_revision, newest.revision, e);
-    goto out;
-  }
   if (!newest.is_same)
     result = replace(tx, row, requests, &newest, e);
   *revision = newest.revision + (newest.is_same ? 0 : 1);
@@ -252,19 +240,13 @@ static void read_row(void *to, struct query *q)
 enum err store_trace_get(struct store *store, struct store_trace *out, const char *name, struct error *e)
 {
   struct query q;
-  bool is_found;
   enum err result;
   *out = (struct store_trace){0};
   read_begin(&q, store, COLUMNS "WHERE t.name = ?1");
   query_bind_text(&q, 1, name);
-  is_found = query_row(&q);
-  if (is_found)
-    read_row(out, &q);
-  result = read_end(&q, store, e);
+  result = read_one(out, &q, store, read_row, e, "there is no trace %s", name);
   if (result != ERR_OK)
     store_trace_fini(out);
-  else if (!is_found)
-    return error_set(e, ERR_NOT_FOUND, "", "there is no trace %s", name);
   return result;
 }
 
