@@ -103,25 +103,6 @@ static char *load_model(const char *name, void *cls)
 
 /* ---- The command ---- */
 
-static bool take_option(struct options *options, int argc, char *const *argv, int *at)
-{
-  const char *word = argv[*at];
-  const bool has_value = *at + 1 < argc;
-  if (strcmp(word, "--json") == 0)
-    options->form = API_ACCURACY_JSON;
-  else if (strcmp(word, "--rows") == 0)
-    options->form = API_ACCURACY_ROWS;
-  else if (strcmp(word, "--models") == 0 && has_value)
-    options->models = argv[++*at];
-  else if (strcmp(word, "--constants") == 0 && has_value)
-    options->constants = argv[++*at];
-  else if (options->file == NULL && (word[0] != '-' || word[1] == '\0'))
-    options->file = word;
-  else
-    return false;
-  return true;
-}
-
 static bool check_models(const char *path)
 {
   struct stat status;
@@ -176,10 +157,17 @@ out:
 
 int command_accuracy(int argc, char *const *argv)
 {
-  struct options options = {.file = NULL, .form = API_ACCURACY_TABLE};
+  struct options options = {.file = NULL};
+  bool is_json = false, is_rows = false;
+  const struct command_word words[] = {{.value = &options.file},
+                                       {.name = "--models", .value = &options.models},
+                                       {.name = "--constants", .value = &options.constants},
+                                       {.name = "--json", .flag = &is_json},
+                                       {.name = "--rows", .flag = &is_rows}};
   for (int i = 0; i < argc; i++)
-    if (!take_option(&options, argc, argv, &i))
+    if (!commands_take_word(words, sizeof words / sizeof words[0], argc, argv, &i))
       return commands_refuse_word(argv[i]);
+  options.form = is_rows ? API_ACCURACY_ROWS : is_json ? API_ACCURACY_JSON : API_ACCURACY_TABLE;
   if (options.file == NULL) {
     (void)fputs("fitd: accuracy needs a FILE of measurements, or - for standard input\n", stderr);
     return EXIT_STATUS_INVALID;

@@ -13,25 +13,6 @@ struct options {
   bool is_json;
 };
 
-static bool take_option(struct options *options, int argc, char *const *argv, int *at)
-{
-  static const char *const names[] = {"--traffic", "--requests-per-s"};
-  const char **values[] = {&options->traffic, &options->requests_per_s};
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-    if (strcmp(argv[*at], names[i]) == 0 && *at + 1 < argc) {
-      *values[i] = argv[++*at];
-      return true;
-    }
-  if (strcmp(argv[*at], "--json") == 0) {
-    options->is_json = true;
-    return true;
-  }
-  if (options->file != NULL || (argv[*at][0] == '-' && argv[*at][1] != '\0'))
-    return false;
-  options->file = argv[*at];
-  return true;
-}
-
 static int print_screen(const char *json)
 {
   struct error e = {.code = ERR_OK, .message = ""};
@@ -78,8 +59,13 @@ int command_advise(int argc, char *const *argv)
   size_t length = 0;
   char *body;
   int status;
+  const struct command_word words[] = {{.value = &options.file},
+                                       {.name = "--traffic", .value = &options.traffic},
+                                       {.name = "--requests-per-s", .value = &options.requests_per_s},
+                                       {.name = "--json", .flag = &options.is_json}};
   for (int i = 0; i < argc; i++)
-    if (!take_option(&options, argc, argv, &i) && !config_take_flag(&sources, argc, argv, &i, &faults))
+    if (!commands_take_word(words, sizeof words / sizeof words[0], argc, argv, &i) &&
+        !config_take_flag(&sources, argc, argv, &i, &faults))
       return commands_refuse_word(argv[i]);
   if (options.file == NULL) {
     (void)fputs("fitd: advise needs a FILE, the config.json of a model, or - for standard input\n", stderr);

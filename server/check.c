@@ -147,31 +147,18 @@ static int check(const struct options *options, const char *sketch, size_t lengt
   return status;
 }
 
-static bool take_option(struct options *options, int argc, char *const *argv, int *at)
-{
-  if (strcmp(argv[*at], "--server") == 0 && *at + 1 < argc)
-    options->server = argv[++*at];
-  else if (strcmp(argv[*at], "--json") == 0)
-    options->is_json = true;
-  else if (argv[*at][0] == '-' && argv[*at][1] != '\0')
-    return false;
-  else if (options->gate == NULL)
-    options->gate = argv[*at];
-  else if (options->file == NULL)
-    options->file = argv[*at];
-  else
-    return false;
-  return true;
-}
-
 int command_check(int argc, char *const *argv)
 {
   struct options options = {.gate = NULL};
   size_t length = 0;
   char *sketch;
-  int i, status;
-  for (i = 0; i < argc; i++)
-    if (!take_option(&options, argc, argv, &i)) {
+  int status;
+  const struct command_word words[] = {{.value = &options.gate},
+                                       {.value = &options.file},
+                                       {.name = "--server", .value = &options.server},
+                                       {.name = "--json", .flag = &options.is_json}};
+  for (int i = 0; i < argc; i++)
+    if (!commands_take_word(words, sizeof words / sizeof words[0], argc, argv, &i)) {
       (void)commands_refuse_word(argv[i]);
       return EXIT_STATUS_UNAVAILABLE; /* 2 would be the verdict "inconclusive" */
     }

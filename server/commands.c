@@ -81,6 +81,26 @@ int commands_version(void)
   return commands_end_output(EXIT_STATUS_OK, EXIT_STATUS_FAILED);
 }
 
+bool commands_take_word(const struct command_word *words, size_t count, int argc, char *const *argv, int *at)
+{
+  const bool is_argument = argv[*at][0] != '-' || argv[*at][1] == '\0';
+  for (size_t i = 0; i < count; i++) {
+    const struct command_word *word = &words[i];
+    if (word->name == NULL && is_argument && *word->value == NULL)
+      *word->value = argv[*at];
+    else if (word->name == NULL || strcmp(argv[*at], word->name) != 0)
+      continue;
+    else if (word->flag != NULL)
+      *word->flag = true;
+    else if (*at + 1 < argc)
+      *word->value = argv[++*at];
+    else
+      return false;
+    return true;
+  }
+  return false;
+}
+
 int commands_refuse_word(const char *word)
 {
   char buffer[64];
@@ -416,17 +436,13 @@ int command_token(int argc, char *const *argv)
   struct config_sources sources = {.file = NULL, .environment = environ};
   struct faults faults = {.count = 0};
   struct config config;
-  int i;
-  for (i = 0; i < argc; i++) {
-    if (options.action == NULL && argv[i][0] != '-')
-      options.action = argv[i];
-    else if (strcmp(argv[i], "--name") == 0 && i + 1 < argc)
-      options.name = argv[++i];
-    else if (strcmp(argv[i], "--scope") == 0 && i + 1 < argc)
-      options.scope = argv[++i];
-    else if (!config_take_flag(&sources, argc, argv, &i, &faults))
+  const struct command_word words[] = {{.value = &options.action},
+                                       {.name = "--name", .value = &options.name},
+                                       {.name = "--scope", .value = &options.scope}};
+  for (int i = 0; i < argc; i++)
+    if (!commands_take_word(words, sizeof words / sizeof words[0], argc, argv, &i) &&
+        !config_take_flag(&sources, argc, argv, &i, &faults))
       return commands_refuse_word(argv[i]);
-  }
   if (!check_token_options(&options) || !commands_load_config(&config, &sources, &faults, true))
     return EXIT_STATUS_INVALID;
   return token_action(&config, &options);

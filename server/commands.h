@@ -43,6 +43,16 @@ unsigned commands_cores(void);
 bool commands_load_config(struct config *config, const struct config_sources *sources, struct faults *faults,
                           bool resolves_database);
 
+/* A word of a command's own: "--name VALUE" has a value, "--name" a flag; without a name an argument, filled in the order of
+   the table ("-" is one). */
+struct command_word {
+  const char *name;
+  const char **value; /* NULL = not given yet */
+  bool *flag;
+};
+/* Takes argv[*at], and moves *at to the value where there is one; false: none of these. */
+bool commands_take_word(const struct command_word *words, size_t count, int argc, char *const *argv, int *at);
+
 /* Complains about a word that is neither flag nor argument; returns EXIT_STATUS_INVALID. */
 int commands_refuse_word(const char *word);
 /* Flushes standard output. Returns `status`, also when the reader closed the pipe early; `failed`, after saying why, when

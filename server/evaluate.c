@@ -202,26 +202,6 @@ static int print_result(const struct result *result, bool is_json)
 
 /* ---- The command ---- */
 
-static bool take_option(struct options *options, int argc, char *const *argv, int *at)
-{
-  static const char *const names[] = {"--depth", "--label", "--server", "--trace"};
-  const char **values[] = {&options->depth, &options->label, &options->server, &options->trace};
-  size_t i;
-  for (i = 0; i < sizeof names / sizeof names[0]; i++)
-    if (strcmp(argv[*at], names[i]) == 0 && *at + 1 < argc) {
-      *values[i] = argv[++*at];
-      return true;
-    }
-  if (strcmp(argv[*at], "--json") == 0) {
-    options->is_json = true;
-    return true;
-  }
-  if (options->file != NULL || (argv[*at][0] == '-' && argv[*at][1] != '\0'))
-    return false;
-  options->file = argv[*at];
-  return true;
-}
-
 int command_evaluate(int argc, char *const *argv)
 {
   struct options options = {.file = NULL};
@@ -231,9 +211,16 @@ int command_evaluate(int argc, char *const *argv)
   struct result result = {.json = NULL, .status = EXIT_STATUS_UNAVAILABLE};
   size_t length = 0;
   char *sketch;
-  int i, status;
-  for (i = 0; i < argc; i++)
-    if (!take_option(&options, argc, argv, &i) && !config_take_flag(&sources, argc, argv, &i, &faults))
+  int status;
+  const struct command_word words[] = {{.value = &options.file},
+                                       {.name = "--depth", .value = &options.depth},
+                                       {.name = "--label", .value = &options.label},
+                                       {.name = "--server", .value = &options.server},
+                                       {.name = "--trace", .value = &options.trace},
+                                       {.name = "--json", .flag = &options.is_json}};
+  for (int i = 0; i < argc; i++)
+    if (!commands_take_word(words, sizeof words / sizeof words[0], argc, argv, &i) &&
+        !config_take_flag(&sources, argc, argv, &i, &faults))
       return commands_refuse_word(argv[i]);
   if (options.file == NULL) {
     (void)fputs("fitd: evaluate needs a FILE, or - for standard input\n", stderr);

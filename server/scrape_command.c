@@ -287,14 +287,10 @@ int command_scrape(int argc, char *const *argv)
   struct error e;
   bool is_json = false;
   int status;
-  for (int i = 0; i < argc; i++) {
-    if (strcmp(argv[i], "--json") == 0)
-      is_json = true;
-    else if (source == NULL && (argv[i][0] != '-' || argv[i][1] == '\0'))
-      source = argv[i];
-    else
+  const struct command_word words[] = {{.value = &source}, {.name = "--json", .flag = &is_json}};
+  for (int i = 0; i < argc; i++)
+    if (!commands_take_word(words, sizeof words / sizeof words[0], argc, argv, &i))
       return commands_refuse_word(argv[i]);
-  }
   if (source == NULL) {
     (void)fputs("fitd: usage: fitd scrape URL|FILE [--json]\n", stderr);
     return EXIT_STATUS_INVALID;
