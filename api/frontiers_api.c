@@ -4,7 +4,7 @@
 #include "api/handlers.h"
 #include "api/history.h"
 #include "api/read.h"
-#include "api/trace.h"
+#include "api/trial.h"
 
 #define FORMATS (FORMAT_JSON | FORMAT_CSV | FORMAT_MARKDOWN)
 
@@ -35,23 +35,19 @@ static enum err compute(struct api_call *call, struct api_response *out, const s
 enum err frontiers_post(struct api_call *call, struct api_response *out, struct error *e)
 {
   const enum format format = call_format(call, FORMATS);
-  const struct catalogue_snapshot *snapshot;
   struct frontier_options options;
-  struct sketch sketch;
+  struct trial trial;
   enum err rc;
   if (format == FORMAT_NOT_ACCEPTABLE)
     return call_not_acceptable(call, out, FORMATS);
-  rc = catalogue_acquire(&snapshot, call_catalogue(call), e);
+  read_options(&options, call);
+  rc = trial_open(&trial, call, call->body, "", call->faults, e);
   if (rc != ERR_OK)
     return rc;
-  read_options(&options, call);
-  sketch_read(&sketch, snapshot, call->body, "", call->faults);
-  rc = trace_check_sketch(call, &sketch, "", e);
-  if (rc == ERR_OK && call->faults->count > 0)
+  if (call->faults->count > 0)
     rc = error_set(e, ERR_INVALID, "", "the sketch is not valid");
-  else if (rc == ERR_OK)
-    rc = compute(call, out, &sketch, &options, format, e);
-  sketch_fini(&sketch);
-  catalogue_release(call_catalogue(call), snapshot);
+  else
+    rc = compute(call, out, &trial.sketch, &options, format, e);
+  trial_close(&trial);
   return rc;
 }

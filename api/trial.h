@@ -1,5 +1,5 @@
-/* Evaluations on behalf of gates and reviews: of a sketch as it is, of one held at a configuration that is in use, and of how
-   far chance alone moves a comparison. Private to api/. */
+/* A sketch that was sent or stored, read with the catalogue of the moment; and its evaluations on behalf of gates and reviews: as
+   it is, held at a configuration that is in use, and how far chance alone moves a comparison. Private to api/. */
 #ifndef FITD_API_TRIAL_H
 #define FITD_API_TRIAL_H
 
