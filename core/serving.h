@@ -64,6 +64,8 @@ struct serving_decode {
 struct serving_cost {
   struct serving_decode decode[SERVING_SEGMENTS]; /* [i] for 2^i … 2^(i+1) - 1 sequences, the last one for all above */
   double prompt_step_s, prompt_token_s, prompt_pair_s, prompt_fixed_s;
+  double prompt_alone_saved_ratio; /* of its tokens' and pairs' time, in a step without decodes: what chunks add to a
+                                      step of decodes and what they take alone were fitted apart; may be negative */
   double
       prompt_late_ratio; /* of its tokens' and pairs' time, by which all tokens of a prompt's answer come later than their
                                steps end: on its way through stages or on its own attention rank, others are worked on */

@@ -88,8 +88,10 @@ static void set_pace(struct serving_sim *sim)
     sim->pace.slope_s = decode->context_token_s * (sim->decoding * sim->tokens_per_step) * sim->pace_ratio;
   }
   sim->prompts_s = 0;
-  if (step->prompt_tokens != 0)
-    sim->prompts_s = fmax(0, step->prompt_s + sim->cost->prompt_fixed_s) * sim->pace_ratio;
+  if (step->prompt_tokens != 0) {
+    const double part = step->has_decodes ? 1 : 1 - sim->cost->prompt_alone_saved_ratio;
+    sim->prompts_s = fmax(0, part * step->prompt_s + sim->cost->prompt_fixed_s) * sim->pace_ratio;
+  }
 }
 
 void serving_plan(struct serving_sim *sim)

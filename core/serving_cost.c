@@ -43,6 +43,34 @@ static double added_s(const struct engine *engine, double tokens, double past_to
   return step_prompt_added_s(engine, &decode, tokens, past_tokens, 1, context);
 }
 
+static double alone_s(const struct engine *engine, double tokens, double past_tokens, double context)
+{
+  struct prompt_time prompt;
+  step_prompt(&prompt, engine, tokens, past_tokens, 1, context);
+  return prompt.alone_s / step_prompt_parts(engine);
+}
+
+/* A chunk in a step of its own, and half of it, give the step and the chunk's part of it; a step is never less than nothing.
+   What of alone_s comes after the engine's step, on its way through stages or on its own rank, makes the answer late. */
+static void fill_alone(struct serving_cost *out, const struct engine *engine, double chunk, double past, double context)
+{
+  const double host_s = step_prompt_host_stalled_s(engine, 1);
+  const double whole_s = alone_s(engine, chunk, past, context) + host_s - out->prompt_fixed_s;
+  const double half_s = alone_s(engine, chunk / 2, past, context) + host_s - out->prompt_fixed_s;
+  const double prompt_s = serving_prompt_s(out, chunk, past), half_prompt_s = serving_prompt_s(out, chunk / 2, past);
+  double ratio;
+  if (!(prompt_s > half_prompt_s)) {
+    out->prompt_step_s = fmax(0, whole_s);
+    return;
+  }
+  ratio = (whole_s - half_s) / (prompt_s - half_prompt_s);
+  if (whole_s - ratio * prompt_s < 0)
+    ratio = whole_s / prompt_s;
+  out->prompt_alone_saved_ratio = 1 - ratio;
+  out->prompt_step_s = fmax(0, whole_s - ratio * prompt_s);
+  out->prompt_late_ratio = (step_prompt_parts(engine) - 1) * alone_s(engine, chunk, past, context) / prompt_s;
+}
+
 /* What one step computes of the typical prompt, after a longer past (attention) and half of it (what does not grow with the
    tokens): three figures for three coefficients. */
 static void fill_prompt(struct serving_cost *out, const struct engine *engine, double tokens, double past,
@@ -51,18 +79,12 @@ static void fill_prompt(struct serving_cost *out, const struct engine *engine, d
   const double chunk = step_chunk_shape(engine, tokens, past, 0).prefill_tokens;
   const double whole_s = added_s(engine, chunk, past, context), half_s = added_s(engine, chunk / 2, past, context);
   const double later_s = added_s(engine, chunk, past + tokens, context);
-  const double parts = step_prompt_parts(engine);
   double halves_s;
-  struct prompt_time prompt;
   out->prompt_pair_s = fmax(0, later_s - whole_s) / (chunk * tokens);
   halves_s = whole_s - half_s - (serving_prompt_s(out, chunk, past) - serving_prompt_s(out, chunk / 2, past));
   out->prompt_token_s = fmax(0, halves_s) / (chunk / 2);
   out->prompt_fixed_s = whole_s - serving_prompt_s(out, chunk, past) + step_prompt_host_stalled_s(engine, 1);
-  step_prompt(&prompt, engine, chunk, past, 1, context);
-  out->prompt_step_s = fmax(0, prompt.alone_s / parts - whole_s);
-  if (parts > 1 && serving_prompt_s(out, chunk, past) > 0)
-    out->prompt_late_ratio =
-        fmax(0, prompt.alone_s - whole_s - out->prompt_step_s) / serving_prompt_s(out, chunk, past);
+  fill_alone(out, engine, chunk, past, context);
 }
 
 void serving_cost_of(struct serving_cost *out, const struct engine *engine, double input_tokens, double cached_tokens,
@@ -70,12 +92,13 @@ void serving_cost_of(struct serving_cost *out, const struct engine *engine, doub
 {
   const double tokens = fmax(1, input_tokens - cached_tokens);
   const double context = input_tokens + output_tokens / 2;
+  const unsigned chunks = step_prompt_chunks(engine, tokens);
   memset(out, 0, sizeof *out);
   fill_decode(out, engine, context);
   fill_prompt(out, engine, tokens, cached_tokens, context);
   out->server_s = step_server_s(engine, 0);
   out->server_token_s = step_server_s(engine, 1) - out->server_s;
-  out->server_s += step_prompt_host_s(engine, 1) - step_prompt_host_stalled_s(engine, 1);
+  out->server_s += step_prompt_host_s(engine, chunks) - step_prompt_host_stalled_s(engine, chunks);
 }
 
 /* SGLang admits on a guess of how much of all answers is still to come; it starts at 0.7 and decays to a tenth. */

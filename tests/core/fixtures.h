@@ -218,6 +218,34 @@ static inline struct model fixture_model(const char *name)
   return fixture_model_of(&models[0]);
 }
 
+/* Mixtral 8x7B and DeepSeek-V2-Lite, from their published configs. */
+static inline struct model fixture_mixture(bool is_latent)
+{
+  struct model model = fixture_model("llama-3-8b");
+  struct layer layer = model.layers[0];
+  layer.feed_forward = (struct feed_forward){.kind = FEED_FORWARD_MOE,
+                                             .intermediate_size = is_latent ? 1408 : 14336,
+                                             .is_gated = true,
+                                             .experts = is_latent ? 64 : 8,
+                                             .experts_per_token = is_latent ? 6 : 2,
+                                             .shared_intermediate_size = is_latent ? 2816 : 0};
+  if (is_latent) {
+    model.hidden_size = 2048;
+    layer.attention = (struct attention){.kind = ATTENTION_LATENT,
+                                         .query_heads = 16,
+                                         .kv_heads = 1,
+                                         .head_dim = 192,
+                                         .value_head_dim = 128,
+                                         .kv_lora_rank = 512,
+                                         .rope_head_dim = 64,
+                                         .nope_head_dim = 128};
+  }
+  model.layer_count = model.layer_kind_count = 0;
+  ck_assert_int_eq(model_append_layers(&model, &layer, is_latent ? 27 : 32, NULL), ERR_OK);
+  fixture_text(model.name, sizeof model.name, is_latent ? "latent" : "mixtral-8x7b");
+  return model;
+}
+
 /* Settings of a runtime on a device, "" = defaults. */
 static inline struct preset fixture_preset(const struct hardware *hardware, const char *runtime, const char *version)
 {

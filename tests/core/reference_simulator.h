@@ -278,7 +278,8 @@ static inline double reference_step_s(const struct reference *r)
     return seconds;
   for (size_t i = 0; i < r->running_count; i++) {
     const double n = r->running[i].chunk, before = r->running[i].computed;
-    prompts += n * c->prompt_token_s + c->prompt_pair_s * n * (before + n / 2);
+    const double chunk = n * c->prompt_token_s + c->prompt_pair_s * n * (before + n / 2);
+    prompts += batch > 0 ? chunk : chunk - c->prompt_alone_saved_ratio * chunk;
   }
   return prompts > 0 ? seconds + prompts : seconds;
 }

@@ -71,6 +71,7 @@ static inline struct serving_cost serving_random_cost(uint64_t *state)
   struct serving_cost cost = {.prompt_step_s = dyadic(state, 0.001, 0.02),
                               .prompt_token_s = dyadic(state, 1e-6, 1e-3),
                               .prompt_pair_s = pick(state, 0, 1) * dyadic(state, 1e-9, 1e-6),
+                              .prompt_alone_saved_ratio = pick(state, 0, 1) * (ldexp(pick(state, 0, 8), -3) - 0.25),
                               .prompt_fixed_s = pick(state, 0, 1) * dyadic(state, -0.01, 0.05),
                               .server_s = pick(state, 0, 1) * dyadic(state, 0, 0.03),
                               .server_token_s = pick(state, 0, 1) * dyadic(state, 0, 1e-4)};

@@ -136,7 +136,7 @@ static void random_frontier(struct problem *p, uint64_t *seed, int i)
 {
   problem_random(p, seed);
   if (i % 4 == 3)
-    p->model = problem_mixture(i % 8 == 3);
+    p->model = fixture_mixture(i % 8 == 3);
   p->workload.serving.pipeline_parallel = 0;
   problem_resolve(p, fixture_random(seed, 0, 1) < 0.2 ? (double)NAN : exp(fixture_random(seed, 0, 2)),
                   fixture_random(seed, 0, 1) < 0.5 ? 1 : 8);

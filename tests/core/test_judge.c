@@ -142,6 +142,32 @@ START_TEST(low_steady_load_agrees_with_the_closed_form)
 }
 END_TEST
 
+/* Prompts of experts alone take less than they add to a step of decodes (what they add was fitted with larger groups of
+   tokens), from one that shares its step's budget up to one of three chunks. */
+START_TEST(low_steady_load_of_experts_agrees_too)
+{
+  static const char *const devices[] = {"h100-sxm-80gb", "mi300x-192gb", "b200-sxm-180gb"};
+  static const unsigned tokens[] = {300, 1500, 6000, 20000};
+  for (size_t i = 0; i < 2 * FIXTURE_COUNT(devices) * FIXTURE_COUNT(tokens); i++) {
+    static struct problem p;
+    const struct steady_state *state = &p.result.best.state;
+    struct judge_case c;
+    struct judged judged;
+    problem_init(&p, devices[i / 2 % FIXTURE_COUNT(devices)], "llama-3.1-8b");
+    p.model = fixture_mixture(i % 2 != 0);
+    p.model.max_context_tokens = 32768;
+    p.workload.traffic.requests_per_s = 0.01;
+    p.workload.traffic.input.fixed_tokens = tokens[i / 2 / FIXTURE_COUNT(devices)];
+    search(&p);
+    c = case_of(&p);
+    judge(&judged, &p, &c);
+    assert_close(judged.latency.ttft_s.mean, state->ttft_s, 0.03);
+    assert_close(judged.latency.tpot_mean_s, state->tpot_s, 0.03);
+    assert_close(judged.latency.e2e_s.mean, state->e2e_s, 0.03);
+  }
+}
+END_TEST
+
 /* One user alone never waits: the simulation is the closed form. */
 START_TEST(a_single_user_is_exact)
 {
@@ -495,6 +521,7 @@ int main(void)
   TCase *tcase = tcase_create("judge");
   tcase_add_test(tcase, what_holds_on_every_simulation);
   tcase_add_test(tcase, low_steady_load_agrees_with_the_closed_form);
+  tcase_add_test(tcase, low_steady_load_of_experts_agrees_too);
   tcase_add_test(tcase, a_single_user_is_exact);
   tcase_add_test(tcase, capacity_is_near_the_closed_form);
   tcase_add_test(tcase, saturation_is_where_the_queue_grows);

@@ -159,7 +159,7 @@ START_TEST(the_answer_over_all_layouts_is_that_of_plain_enumeration)
     struct choice best;
     problem_random(&p, &seed);
     if (i % 3 == 2)
-      p.model = problem_mixture(i % 2 == 0);
+      p.model = fixture_mixture(i % 2 == 0);
     p.workload.serving.pipeline_parallel = 0;
     best = enumerate_layouts(&p, 40);
     problem_search(&result, &p);

@@ -75,7 +75,8 @@ START_TEST(test_prompts)
                    prompt.added_s + step_prompt_host_s(&plant.engine, 1), 0.06);
     }
     step_prompt(&prompt, &plant.engine, 2000, 0, 1, 2200);
-    assert_close(cost.prompt_step_s + serving_prompt_s(&cost, 2000, 0) + cost.prompt_fixed_s + hidden_s,
+    assert_close(cost.prompt_step_s + (1 - cost.prompt_alone_saved_ratio) * serving_prompt_s(&cost, 2000, 0) +
+                     cost.prompt_fixed_s + hidden_s,
                  prompt.alone_s + step_prompt_host_s(&plant.engine, 1), 1e-9);
   }
 }
