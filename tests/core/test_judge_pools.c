@@ -148,7 +148,7 @@ START_TEST(cards_of_pools_have_percentiles_and_stress)
   static struct problem p;
   struct scorecard card;
   problem_init(&p, 2, 4);
-  p.workload.traffic.requests_per_s = 30;
+  p.workload.traffic.requests_per_s = 36;
   p.workload.targets.are_given = true;
   p.workload.targets.ttft_ms.p99 = 2000;
   p.workload.targets.itl_ms.p99 = 60;
