@@ -136,7 +136,7 @@ check: deps-check ## everything: test, both compilers with -Werror, analysers, T
 accuracy: ## how right predictions of public measurements are, out of sample: tests/accuracy/REPORT.md (needs python3)
 	@+$(SUB) FLAVOUR=release build/release/fitd
 	@tests/accuracy/report build/release/fitd
-accuracy-fit: ## refit core/step.def and core/band.def to the measurements, then `make accuracy`; about a minute
+accuracy-fit: ## refit core/step.def and core/band.def to the measurements, then `make accuracy`; two minutes
 	@+$(SUB) FLAVOUR=release build/release/fitd
 	@tests/accuracy/fit build/release/fitd
 	@+$(SUB) accuracy

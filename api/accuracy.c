@@ -2,6 +2,7 @@
 #include "api/accuracy.h"
 
 #include "api/csv.h"
+#include "api/data_sets.h"
 #include "api/launch_flags.h"
 #include "core/llama_cpp.h"
 #include "core/served.h"
@@ -25,7 +26,7 @@ const char *accuracy_metric_name(enum accuracy_metric metric)
 /* clang-format off */
 #define COLUMNS(X)                                                                                                     \
   X(id) X(model) X(hw) X(n_gpus) X(tp) X(pp) X(ep) X(attention_dp) X(weight_precision) X(kv_precision) X(isl) X(osl)    \
-  X(length_scale) X(concurrency_or_batch) X(arrival) X(metric) X(value) X(runtime) X(runtime_version) X(date)
+  X(length_scale) X(concurrency_or_batch) X(arrival) X(metric) X(value) X(runtime) X(runtime_version) X(date) X(tpot_ms)
 /* clang-format on */
 
 struct columns {
@@ -38,7 +39,7 @@ static enum err find_columns(struct columns *columns, const struct csv *csv, str
 {
 #define COLUMN(name)                                                                                                   \
   columns->name = csv_column(csv, #name);                                                                              \
-  if (columns->name == SIZE_MAX && strcmp(#name, "date") != 0)                                                         \
+  if (columns->name == SIZE_MAX && strcmp(#name, "date") != 0 && strcmp(#name, "tpot_ms") != 0)                        \
     return error_set(e, ERR_INVALID, "", "the table has no column \"%s\"", #name);
   COLUMNS(COLUMN)
 #undef COLUMN
@@ -93,28 +94,6 @@ static enum precision precision_of(const char *text)
   return precision_parse(text);
 }
 
-/* Mean lengths of the data sets that rows without lengths were run on (STEPMODEL §4; Mixtral's are a guess there). MLPerf
-   pairs each model with one data set, told apart by its parameters; other engines' rows are ShareGPT-like chat. */
-static void default_lengths(struct benchmark *benchmark, bool is_mlperf)
-{
-  static const struct {
-    double parameters, input, output;
-  } mlperf[] = {{6.05e9, 600, 60},   {8.03e9, 778, 128},    {46.7e9, 190, 145},
-                {68.98e9, 294, 294}, {405.85e9, 9400, 680}, {671.03e9, 800, 3880}};
-  const double parameters = (double)model_parameters_total(benchmark->model);
-  double input = 256, output = 300;
-  for (size_t i = 0; is_mlperf && i < sizeof mlperf / sizeof mlperf[0]; i++) {
-    if (fabs(parameters / mlperf[i].parameters - 1) < 0.02) {
-      input = mlperf[i].input;
-      output = mlperf[i].output;
-    }
-  }
-  if (isnan(benchmark->input_tokens))
-    benchmark->input_tokens = input;
-  if (isnan(benchmark->output_tokens))
-    benchmark->output_tokens = output;
-}
-
 static bool starts_with(const char *text, const char *prefix)
 {
   return strncmp(text, prefix, strlen(prefix)) == 0;
@@ -155,7 +134,8 @@ static void read_numbers(struct benchmark *benchmark, const struct csv *csv, con
   benchmark->input_tokens = known * number(csv_field(csv, columns->isl));
   benchmark->output_tokens = known * number(csv_field(csv, columns->osl));
   benchmark->batch = number(csv_field(csv, columns->concurrency_or_batch));
-  benchmark->has_equal_lengths = fabs(known - 1) < 1e-9;
+  benchmark->spread_ratio = known < 1 ? 1 / known - 1 : 0;
+  benchmark->tpot_s = MS * number(csv_field(csv, columns->tpot_ms));
   benchmark->requests = (double)NAN;
 }
 
@@ -362,27 +342,40 @@ static void read_settings(struct benchmark *benchmark, const struct csv *csv, co
   const char *version = csv_field(csv, columns->runtime_version);
   const bool is_mlperf =
       starts_with(version, "TensorRT") || strcmp(version, "v5.1") == 0 || strcmp(version, "v4.1") == 0;
-  const bool is_blank = isnan(benchmark->input_tokens) || isnan(benchmark->output_tokens);
   if (!is_mlperf)
     read_launch_flags(benchmark, csv, columns);
-  default_lengths(benchmark, is_mlperf);
+  data_sets_apply(benchmark, is_mlperf);
   benchmark->input_tokens = fmax(1, benchmark->input_tokens);
   benchmark->output_tokens = fmax(1, benchmark->output_tokens);
-  if ((is_blank || benchmark->load == BENCHMARK_POISSON) && !is_mlperf)
-    benchmark->requests = 300; /* in-process load generators send 200-300 requests a level (SERVING §6) */
-  if (is_mlperf) {             /* a C++ harness in the engine's process */
+  if (is_mlperf) { /* a C++ harness in the engine's process */
     benchmark->preset.server_constant_s = 5 * MS;
     benchmark->preset.has_compiled_prefill = true;
+    if (strcmp(runtime, "tensorrt-llm") == 0)
+      benchmark->preset.kv_reserve_output_ratio = 0.6; /* batch_scheduler_policy max_util in their configs */
   }
   benchmark->is_static_batch = starts_with(runtime, "splitwise") || strstr(version, "benchmark_latency") != NULL ||
                                (benchmark->load == BENCHMARK_OFFLINE && !isnan(benchmark->batch) &&
                                 metric_is_latency(csv_field(csv, columns->metric)));
 }
 
+static bool metric_is_percentile(const char *metric)
+{
+  return strstr(metric, "_ms_p") != NULL && strcmp(metric, "tpot_ms_p50") != 0 && strcmp(metric, "itl_ms_p50") != 0;
+}
+
+/* Figures of the run before serve again, with percentiles where none are asked for. */
+static bool is_last_run(const struct reader *reader, const struct benchmark *benchmark,
+                        const struct step_constants *constants)
+{
+  struct benchmark same = *benchmark;
+  same.has_percentiles = benchmark->has_percentiles || reader->last.has_percentiles;
+  return reader->last_constants == constants && memcmp(&reader->last, &same, sizeof same) == 0;
+}
+
 static enum err predict(struct benchmark_figures *out, struct reader *reader, const struct benchmark *benchmark,
                         const struct step_constants *constants, struct error *e)
 {
-  if (reader->last_constants != constants || memcmp(&reader->last, benchmark, sizeof *benchmark) != 0) {
+  if (!is_last_run(reader, benchmark, constants)) {
     reader->last = *benchmark;
     reader->last_constants = constants;
     reader->last_err =
@@ -418,6 +411,7 @@ static enum err predict_row(struct accuracy_row *row, struct reader *reader, con
   if (strcmp(csv_field(csv, columns->runtime), "llama.cpp") == 0)
     return predict_llama_cpp(row, &benchmark, csv_field(csv, columns->weight_precision), metric, e);
   read_settings(&benchmark, csv, columns);
+  benchmark.has_percentiles = metric_is_percentile(metric);
   if ((err = predict(&figures, reader, &benchmark, constants_for(reader->constants, row), e)) != ERR_OK)
     return err;
   row->predicted = figure_of(&figures, metric, &benchmark);

@@ -219,8 +219,12 @@ static const struct {
     {"ttft_closed", "… closed loop, single and offline", {ACCURACY_TTFT, 1, NULL, NULL}},
     {"ttft_open", "… open loop (Poisson)", {ACCURACY_TTFT, 0, NULL, NULL}},
     {"ttft_tail", "TTFT, p90 and p99", {ACCURACY_TTFT_TAIL, -1, NULL, NULL}},
+    {"ttft_tail_closed", "… closed loop, single and offline", {ACCURACY_TTFT_TAIL, 1, NULL, NULL}},
+    {"ttft_tail_open", "… open loop (Poisson)", {ACCURACY_TTFT_TAIL, 0, NULL, NULL}},
     {"e2e", "E2E, mean and p50", {ACCURACY_E2E, -1, NULL, NULL}},
     {"e2e_tail", "E2E, p90 and p99", {ACCURACY_E2E_TAIL, -1, NULL, NULL}},
+    {"e2e_tail_closed", "… closed loop, single and offline", {ACCURACY_E2E_TAIL, 1, NULL, NULL}},
+    {"e2e_tail_open", "… open loop (Poisson)", {ACCURACY_E2E_TAIL, 0, NULL, NULL}},
     {"throughput", "throughput (offered rates left out)", {ACCURACY_THROUGHPUT, -1, NULL, NULL}},
 };
 

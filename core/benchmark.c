@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-static const double requests_per_user = 10; /* closed loop, SERVING §6 */
+static const double requests_per_user = BENCHMARK_REQUESTS_PER_USER;
 
 /* The smallest power of two whose weights take at most 0.72 of the memory. STEPMODEL §1.1. */
 static unsigned guess_tensor_parallel(const struct benchmark *benchmark)
@@ -118,9 +118,11 @@ static double server_s(const struct benchmark_run *run)
 
 /* Time that the first steps of a run lose to kernels that are compiled or loaded then. The runs' warm-up, where there is
    one, has other shapes. SERVING §4. */
-static double cold_start_s(const struct benchmark_run *run)
+double benchmark_cold_start_s(const struct benchmark_run *run)
 {
   const struct engine *engine = &run->engine;
+  if (run->benchmark->is_warm)
+    return 0;
   if (engine->preset.memory_rule == MEMORY_RULE_SGLANG)
     return engine->constants.prefill_cold_sglang_ms * MS;
   if (engine->preset.memory_rule == MEMORY_RULE_TENSORRT && engine->hardware->family == HARDWARE_HOPPER &&
@@ -146,7 +148,7 @@ static double lock_step(const struct benchmark_run *run)
 {
   const bool is_prefill_first =
       run->engine.preset.memory_rule == MEMORY_RULE_SGLANG || strcmp(run->engine.preset.runtime, "atom") == 0;
-  return is_prefill_first && run->benchmark->has_equal_lengths ? 0.5 : 0;
+  return is_prefill_first && !(run->benchmark->spread_ratio > 0) ? 0.5 : 0;
 }
 
 struct running {
@@ -186,7 +188,7 @@ static void closed_ttft(struct benchmark_figures *out, const struct benchmark_ru
       prompt_s + (host_s + 0.5 * running->decode.seconds * run->prompt.chunks) / fmin(per_step, run->users);
   const double steady = batch > 1 ? steady_first_token_s(run, out, running->decode.seconds, prompt_s, fmin(2, rho))
                                   : server_s(run) + prompt_s + host_s;
-  const double wave_mean = server_s(run) + cold_start_s(run) + (run->users + 1) / 2 * wave_s;
+  const double wave_mean = server_s(run) + benchmark_cold_start_s(run) + (run->users + 1) / 2 * wave_s;
   double slot_wait = 0;
   if (run->users > batch) /* users beyond the cap wait for a slot: Little's law */
     slot_wait = (run->users / batch - 1) * (steady + (run->benchmark->output_tokens - 1) * out->tpot_mean_s);
@@ -342,6 +344,13 @@ static void clear(struct benchmark_figures *out)
   out->requests_per_s = out->utilisation_ratio = nothing;
 }
 
+static bool is_replayed(const struct benchmark *benchmark)
+{
+  if (benchmark->load == BENCHMARK_POISSON)
+    return !isnan(benchmark->requests) || benchmark->has_percentiles;
+  return benchmark->load == BENCHMARK_CLOSED && benchmark->has_percentiles && benchmark->spread_ratio > 0;
+}
+
 enum err benchmark_predict(struct benchmark_figures *out, const struct benchmark *benchmark,
                            const struct step_constants *constants, struct arena *arena, struct error *e)
 {
@@ -360,8 +369,9 @@ enum err benchmark_predict(struct benchmark_figures *out, const struct benchmark
     predict_offline(out, &run);
   else
     predict_closed(out, &run);
-  if (benchmark->load == BENCHMARK_POISSON && !isnan(benchmark->requests) &&
-      (err = benchmark_replay(out, &run, arena, e)) != ERR_OK)
+  if (benchmark->tpot_s > 0)
+    out->tpot_p50_s = benchmark->tpot_s;
+  if (is_replayed(benchmark) && (err = benchmark_replay(out, &run, arena, e)) != ERR_OK)
     return err;
   out->band_class = band_class_of(&run.engine, benchmark->load == BENCHMARK_POISSON, out->utilisation_ratio);
   return ERR_OK;

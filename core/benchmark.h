@@ -23,11 +23,15 @@ struct benchmark {
   unsigned tensor_parallel, pipeline_parallel, expert_parallel, attention_data_parallel; /* 0 = not stated */
   double input_tokens, output_tokens;                                                    /* means */
   enum benchmark_load load;
-  double batch;           /* users, or static batch; NaN = the engine's choice */
-  double requests_per_s;  /* POISSON */
-  double requests;        /* of the run; NaN = many */
-  bool has_equal_lengths; /* every prompt alike: prefill-first engines run in lock-step waves */
-  bool is_static_batch;   /* one batch, no requests join */
+  double batch;                            /* users, or static batch; NaN = the engine's choice */
+  double requests_per_s;                   /* POISSON */
+  double requests;                         /* of the run; NaN = many */
+  double prompt_cv_ratio, answer_cv_ratio; /* POISSON: lengths are log-normal about their means */
+  double spread_ratio;  /* else: even within mean × (1 ± spread); 0 = all alike, prefill-first engines in lock-step */
+  double tpot_s;        /* median as measured, if the rest is to be judged given it; 0 or NaN = predicted */
+  bool is_static_batch; /* one batch, no requests join */
+  bool is_warm;         /* requests went before it: nothing is compiled or loaded in its first steps */
+  bool has_percentiles; /* of times to the first token and of end to end: they cost a simulation */
 };
 
 struct benchmark_figures { /* seconds; NaN where the load does not define one */

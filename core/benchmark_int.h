@@ -4,6 +4,8 @@
 
 #include "core/benchmark.h"
 
+#define BENCHMARK_REQUESTS_PER_USER 10 /* closed loop, SERVING §6 */
+
 /* Everything about one run that does not change while its batch is searched. */
 struct benchmark_run {
   const struct benchmark *benchmark;
@@ -15,6 +17,9 @@ struct benchmark_run {
   double context;   /* mean of a decoding sequence */
   struct prompt_time prompt;
 };
+
+/* Time that the first steps of a run lose to kernels that are compiled or loaded then. */
+double benchmark_cold_start_s(const struct benchmark_run *run);
 
 /* A run of a known number of requests with Poisson arrivals, request by request: latencies and batch over those of the closed
    form. */

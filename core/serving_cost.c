@@ -107,7 +107,6 @@ void serving_cost_of(struct serving_cost *out, const struct engine *engine, doub
 void serving_settings_of(struct serving_settings *out, const struct preset *preset)
 {
   const bool is_sglang = preset->memory_rule == MEMORY_RULE_SGLANG;
-  const bool is_tensorrt = preset->memory_rule == MEMORY_RULE_TENSORRT;
   *out = (struct serving_settings){.is_prefill_first = is_sglang || preset->is_old_engine || preset->is_eager,
                                    .has_whole_prompts = !preset->has_chunked_prefill,
                                    .has_look_ahead = preset->look_ahead_steps > 0,
@@ -118,7 +117,7 @@ void serving_settings_of(struct serving_settings *out, const struct preset *pres
                                    .batch_wait_steps = preset->batch_wait_steps,
                                    .batch_wait_ratio = 0.9, /* of the launch scripts that set a wait (SERVING §1) */
                                    .kv_block_tokens = preset->kv_block_tokens};
-  out->kv = is_tensorrt || preset->kv_reserve_output_ratio >= 1 ? SERVING_KV_RESERVE : SERVING_KV_GROW;
+  out->kv = preset->kv_reserve_output_ratio >= 1 ? SERVING_KV_RESERVE : SERVING_KV_GROW;
   if (is_sglang) {
     out->kv = SERVING_KV_RATIO;
     out->kv_ratio = SGLANG_SETTLED_RATIO;

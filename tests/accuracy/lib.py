@@ -75,9 +75,17 @@ def run(binary, parameters=None, table=TABLE):
     return rows
 
 
-def read_table(path=TABLE):
+def read_table(path=TABLE, key="id"):
     with open(path, newline="", encoding="utf-8") as lines:
-        return {line["id"]: line for line in csv.DictReader(lines)}
+        return {line[key]: line for line in csv.DictReader(lines)}
+
+
+def write_table(lines, to):
+    """A table of some of the lines of read_table(), with columns that they have been given beside."""
+    writer = csv.DictWriter(to, list(lines[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    to.flush()
 
 
 def is_offered(row):

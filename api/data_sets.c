@@ -1,0 +1,47 @@
+/* MLPerf pairs each model with one data set, told apart by its parameters. Other engines' rows are ShareGPT-like chat, or
+   prompts of random tokens. */
+#include "api/data_sets.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#define LENGTH_CV 0.8           /* of conversations: 0.7 to 0.85 (SERVING §4) */
+#define IN_PROCESS_REQUESTS 300 /* in-process load generators send 200-300 requests a level (SERVING §6) */
+
+/* Mean lengths (STEPMODEL §4, SERVING §4) and the coefficient of variation of answers: a log-normal with the ratio of p99 to
+   p50 of end-to-end times over those per token in submissions. CNN-DailyMail's answers all end at the limit of 128. */
+static const struct data_set {
+  double parameters, input, output, output_cv;
+} mlperf[] = {
+    {6.05e9, 600, 60, 0.8},      /* CNN-DailyMail, GPT-J */
+    {8.03e9, 778, 128, 0},       /* CNN-DailyMail */
+    {46.7e9, 425, 145, 0.8},     /* OpenOrca, GSM8K and MBXP */
+    {68.98e9, 294, 294, 0.62},   /* OpenOrca: median 250, p99 950 */
+    {405.85e9, 9400, 680, 0.32}, /* LongBench, RULER and GovReport */
+    {671.03e9, 800, 3880, 0.8},  /* mathematics and reasoning */
+};
+
+static struct data_set data_set_of(const struct benchmark *benchmark, bool is_mlperf)
+{
+  const double parameters = (double)model_parameters_total(benchmark->model);
+  for (size_t i = 0; is_mlperf && i < sizeof mlperf / sizeof mlperf[0]; i++)
+    if (fabs(parameters / mlperf[i].parameters - 1) < 0.02)
+      return mlperf[i];
+  return (struct data_set){parameters, 256, 300, LENGTH_CV};
+}
+
+void data_sets_apply(struct benchmark *benchmark, bool is_mlperf)
+{
+  const struct data_set set = data_set_of(benchmark, is_mlperf);
+  const bool is_stated = !isnan(benchmark->input_tokens) && !isnan(benchmark->output_tokens);
+  if (benchmark->load == BENCHMARK_POISSON) {
+    benchmark->prompt_cv_ratio = LENGTH_CV;
+    benchmark->answer_cv_ratio = set.output_cv;
+  }
+  if (!is_mlperf && isnan(benchmark->requests) && (benchmark->load == BENCHMARK_POISSON || !is_stated))
+    benchmark->requests = IN_PROCESS_REQUESTS;
+  if (isnan(benchmark->input_tokens))
+    benchmark->input_tokens = set.input;
+  if (isnan(benchmark->output_tokens))
+    benchmark->output_tokens = set.output;
+}
