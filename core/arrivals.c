@@ -138,3 +138,9 @@ enum err arrivals_draw(struct arrival *rows, size_t count, const struct arrivals
   draw_lengths(rows, count, plan, seed);
   return ERR_OK;
 }
+
+double arrivals_rate_per_s(const struct arrival *rows, size_t count)
+{
+  const double span_s = rows[count - 1].send_s - rows[0].send_s;
+  return (double)(count - 1) / (span_s > 0 ? span_s : 1);
+}

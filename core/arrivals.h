@@ -34,4 +34,8 @@ void arrivals_of_traffic(struct arrivals *out, const struct workload_traffic *tr
 enum err arrivals_draw(struct arrival *rows, size_t count, const struct arrivals *plan, uint64_t seed,
                        struct error *e) MUST_CHECK;
 
+/* Mean rate of rows in order of time, at least 2; those that all come at once are taken as of one second, the resolution of
+   coarse traces. */
+double arrivals_rate_per_s(const struct arrival *rows, size_t count);
+
 #endif

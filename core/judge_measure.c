@@ -171,14 +171,14 @@ static void fill_latency(struct scorecard_latency *out, const struct judge_histo
 /* Little's law gives the rate of a closed loop and the number in the system of an open one: neither is counted, which
    would only add noise. The simulation may be of a part of the fleet. */
 static void fill_load(struct judged *out, const struct judge_case *c, const struct judge_simulation *sim,
-                      const struct sums *sums, const struct window *window)
+                      const struct sums *sums)
 {
   const struct workload_traffic *traffic = &c->input->workload->traffic;
   const double fleet = (double)c->candidate->replicas / (c->lost_replicas + sim->run.replicas);
   const double decoders = sim->run.replicas - sim->run.prefill_replicas;
   const double mean_e2e_s = out->latency.e2e_s.mean, answered = sums->completed / sums->sent;
   if (c->input->replay.rows != NULL)
-    out->completed_per_s = sums->completed / fmax(1, window->last_s - window->first_s);
+    out->completed_per_s = arrivals_rate_per_s(sim->rows, sim->run.count) * answered;
   else if (traffic->load == LOAD_CLOSED)
     out->completed_per_s = fleet * sim->run.users / mean_e2e_s;
   else
@@ -209,7 +209,7 @@ void judge_measure(struct judged *out, const struct judge_case *c, const struct 
                                             .shed_ratio = sums.shed / sums.sent,
                                             .timed_out_ratio = sums.timed_out / sums.sent,
                                             .rejected_ratio = sums.rejected / sums.sent};
-  fill_load(out, c, sim, &sums, &window);
+  fill_load(out, c, sim, &sums);
   out->busy_ratio = totals->end_s > 0 ? fmin(1, totals->busy_s / totals->end_s / sim->run.replicas) : 0;
   out->failed_work_ratio = failed_work_ratio(sim, c, &limits);
   out->kv_p99_ratio = kv_p99_ratio(sim, &window);

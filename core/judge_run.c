@@ -151,16 +151,29 @@ static void double_bursts(struct arrival *rows, size_t count, double burst_s)
   }
 }
 
+static bool has_cache(const struct judge_case *c)
+{
+  return c->input->replay.hashes != NULL && c->candidate->engine.preset.has_prefix_caching;
+}
+
+/* What a full replica finishes hangs on what its cache holds: with hashes their own requests tell, all there at once. */
+static bool is_replayed(const struct judge_case *c)
+{
+  return c->input->replay.rows != NULL && (!c->is_full_queue || has_cache(c));
+}
+
 static enum err draw(struct judge_simulation *sim, const struct judge_case *c, const struct workload_traffic *traffic,
                      struct error *e)
 {
   const uint64_t seed = (uint64_t)c->input->workload->seed;
   struct arrivals plan;
   enum err err;
-  if (c->input->replay.rows != NULL && !c->is_full_queue) {
+  if (is_replayed(c)) {
     replay(sim, c);
     if (c->doubled_burst_s > 0)
       double_bursts(sim->rows, sim->run.count, c->doubled_burst_s);
+    for (size_t i = 0; c->is_full_queue && i < sim->run.count; i++)
+      sim->rows[i].send_s = 0;
     return ERR_OK;
   }
   arrivals_of_traffic(&plan, traffic, NULL, 0);
@@ -255,7 +268,7 @@ static enum err simulate(struct judge_simulation *sim, const struct judge_case *
                                 .itl = &sim->histograms->itl,
                                 .stop = c->stop,
                                 .stop_cls = c->stop_cls};
-  if (c->input->replay.hashes != NULL && c->candidate->engine.preset.has_prefix_caching && !c->is_full_queue) {
+  if (has_cache(c)) {
     sim->run.settings.hash_block_tokens = c->input->replay.hash_block_tokens;
     sim->run.settings.shared_prefix_tokens = 0;
     sim->run.hashes = c->input->replay.hashes;
@@ -313,7 +326,7 @@ static double pace(const struct serving_outcome *outcomes, size_t count, bool ha
 enum err judge_capacity(double *requests_per_s, const struct judge_case *c, struct arena *arena, struct error *e)
 {
   const double generations = 4;
-  struct size size = part_of(c, 1);
+  struct size size = part_of(c, has_cache(c) ? (double)INFINITY : 1); /* each caches what it gets */
   const size_t mark = arena_mark(arena);
   struct search_input patient = *c->input; /* clients without limits: what the engine can do */
   struct workload workload = *c->input->workload;
@@ -330,6 +343,8 @@ enum err judge_capacity(double *requests_per_s, const struct judge_case *c, stru
   all.is_full_queue = true;
   size.requests = (size_t)fmin(JUDGE_REQUESTS_FINAL, fmax(0.5 * JUDGE_REQUESTS_COMPARE,
                                                           generations * c->candidate->batch_limit * size.replicas));
+  if (is_replayed(&all))
+    size.requests = replayed(&all);
   memset(&sim, 0, sizeof sim);
   err = simulate(&sim, &all, &size, &workload.traffic, arena, e);
   *requests_per_s = err == ERR_OK ? pace(sim.outcomes, size.requests, size.prefill_replicas != 0) / size.replicas : 0;

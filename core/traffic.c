@@ -62,8 +62,7 @@ struct fit_trace_means fit_trace_means(const struct arrival *rows, size_t count)
 {
   return (struct fit_trace_means){.input = length_of(rows, count, false),
                                   .output = length_of(rows, count, true),
-                                  .requests_per_s =
-                                      (double)(count - 1) / fmax(1, rows[count - 1].send_s - rows[0].send_s)};
+                                  .requests_per_s = arrivals_rate_per_s(rows, count)};
 }
 
 static enum err take_trace(struct search_input *input, const struct fit_request *request, struct notes *notes,
