@@ -133,13 +133,13 @@ static unsigned most_replicas(const struct judge *judge, const struct candidate 
 }
 
 /* Grows the fleet by leaps until the simulation holds what is promised; *low is then the largest that does not. Gives up
-   where more replicas hardly help: latency is at its floor. */
+   where more replicas hardly help: latency is at its floor. Of fleets that all miss it the nearest is kept. */
 static enum err grow(struct trial *best, unsigned *low, const struct judge *judge, double usd_bound, struct error *e)
 {
   const double helps = 0.98;
   const int leaps = 6;
   const unsigned most = most_replicas(judge, &best->candidate);
-  struct trial next = *best;
+  struct trial next = *best, nearest = *best;
   double leap = 0.25;
   for (int i = 0; i < leaps && best->steering_excess > 0; i++, leap *= 2) {
     const unsigned replicas = best->candidate.replicas;
@@ -153,7 +153,11 @@ static enum err grow(struct trial *best, unsigned *low, const struct judge *judg
       break;
     *low = replicas;
     *best = next;
+    if (search_is_better(&next.candidate, &nearest.candidate))
+      nearest = next;
   }
+  if (best->steering_excess > 0)
+    *best = nearest;
   return ERR_OK;
 }
 

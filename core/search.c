@@ -66,9 +66,16 @@ static bool is_steered(const struct candidate *candidate)
   return candidate->steering_excess <= 0;
 }
 
-/* A fit beats a miss; among misses the one within quota, then the one that misses least. */
+double search_distance(double excess, unsigned gpus)
+{
+  const double nearer = log2(1 / 0.9); /* a tenth a doubling */
+  return (1 + fmax(0, excess)) * pow(gpus, nearer);
+}
+
+/* A fit beats a miss; among misses the one within quota, then the nearest. */
 bool search_is_better(const struct candidate *a, const struct candidate *b)
 {
+  double left, right;
   if (search_fits(a) != search_fits(b))
     return search_fits(a);
   if (search_fits(a) && is_steered(a) != is_steered(b))
@@ -77,9 +84,9 @@ bool search_is_better(const struct candidate *a, const struct candidate *b)
     return is_cheaper(a, b);
   if (a->is_within_quota != b->is_within_quota)
     return a->is_within_quota;
-  if (fabs(a->worst_excess - b->worst_excess) > 1e-9)
-    return a->worst_excess < b->worst_excess;
-  return is_cheaper(a, b);
+  left = search_distance(a->worst_excess, a->gpus);
+  right = search_distance(b->worst_excess, b->gpus);
+  return fabs(left - right) > 1e-9 * left ? left < right : is_cheaper(a, b);
 }
 
 void search_explain_miss(struct search_result *out, const struct search_input *input)
@@ -230,12 +237,13 @@ static double least_excess(const struct search_input *input, const struct candid
   return excess;
 }
 
-/* Whether a candidate that misses by so much at least is out of the race. */
-static bool is_hopeless(const struct hunt *hunt, double excess)
+/* Whether a layout that misses by so much at least is out of the race, even with a single replica. */
+static bool is_hopeless(const struct hunt *hunt, const struct candidate *candidate, double excess)
 {
   const struct candidate *worst = to_beat(hunt);
+  const double least = (1 - 1e-9) * search_distance(excess, parallel_gpus(&candidate->layout));
   return worst != NULL && excess > 0 &&
-         (search_fits(worst) || (worst->is_within_quota && worst->worst_excess < excess - 1e-9));
+         (search_fits(worst) || (worst->is_within_quota && search_distance(worst->worst_excess, worst->gpus) < least));
 }
 
 /* Replicas beyond which a fleet costs more than the fits that were found, or there is no use for more. */
@@ -245,10 +253,8 @@ static unsigned most_replicas(const struct hunt *hunt, const struct candidate *c
   const struct candidate *worst = fit_to_beat(hunt);
   const double gpus = parallel_gpus(&candidate->layout);
   double usd_per_s = candidate->price.usd_per_gpu_hour / SECONDS_PER_HOUR;
-  if (traffic->load == LOAD_CLOSED)
-    return (unsigned)fmin(SEARCH_REPLICAS_MAX, fmax(1, ceil(traffic->concurrency)));
-  if (worst == NULL)
-    return SEARCH_REPLICAS_MAX;
+  if (traffic->load == LOAD_CLOSED || worst == NULL)
+    return search_most_replicas(hunt->input);
   usd_per_s = isnan(usd_per_s) ? gpus : usd_per_s * gpus;
   return (unsigned)fmin(SEARCH_REPLICAS_MAX, floor(request_cost(worst) * traffic->requests_per_s / usd_per_s + 1e-6));
 }
@@ -281,7 +287,7 @@ static bool is_miss_for_good(const struct search_input *input, const struct cand
 static void finish(const struct hunt *hunt, struct candidate *candidate)
 {
   const struct rank rank = rank_of(candidate);
-  if (is_beaten(hunt, &rank) || (!search_fits(candidate) && is_hopeless(hunt, candidate->worst_excess)))
+  if (is_beaten(hunt, &rank) || (!search_fits(candidate) && is_hopeless(hunt, candidate, candidate->worst_excess)))
     return;
   if (is_miss_for_good(hunt->input, candidate)) {
     keep(hunt, candidate);
@@ -302,7 +308,7 @@ static void consider_fleet(const struct hunt *hunt, struct candidate *candidate,
   const double floor_excess = replicas != 0 ? -1 : search_excess_alone(input, candidate);
   const bool has_fit = fit_to_beat(hunt) != NULL;
   if ((has_fit && floor_excess > 0) ||
-      is_hopeless(hunt, least_excess(input, candidate, bound->request_cost, floor_excess)))
+      is_hopeless(hunt, candidate, least_excess(input, candidate, bound->request_cost, floor_excess)))
     return;
   if (replicas == 0 && floor_excess <= 0)
     replicas = search_fewest_replicas(input, candidate, most_replicas(hunt, candidate));

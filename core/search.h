@@ -1,6 +1,7 @@
 /* The search for the best configuration of one model on one profile: layouts (core/layouts.h) × replicas × batch limit, within
    what the sketch holds. The cheapest request that meets every target; ties go to fewer GPUs to pay, fewer replicas, fewer
-   stages, more headroom, then the plainer layout. Deterministic. Pure functions; nothing is allocated. */
+   stages, more headroom, then the plainer layout. Where none meets them, the nearest: within the quota, with no more GPUs
+   than help (search_distance). Deterministic. Pure functions; nothing is allocated. */
 #ifndef FITD_CORE_SEARCH_H
 #define FITD_CORE_SEARCH_H
 
@@ -52,8 +53,10 @@ struct candidate {
   struct steady_base base;        /* of one replica, whatever its load; not with pools */
   struct steady_state state;      /* of one replica */
   double capacity_requests_per_s; /* of one replica */
-  double knee_requests_per_s;     /* of the fleet; NaN without latency targets */
-  double margin_to_knee_ratio;    /* NaN without a knee */
+  double limit_scale; /* share of the sketch's load up to which one replica keeps the limits that steer; 0: not even one
+                         request, NaN: not looked for yet */
+  double knee_requests_per_s;  /* of the fleet; NaN without latency targets */
+  double margin_to_knee_ratio; /* NaN without a knee */
   double e2e_median_s;
   double max_context_tokens;
   double usd_per_request; /* NaN without a price */
@@ -93,6 +96,10 @@ void search_set_replicas(struct candidate *candidate, const struct search_input 
 
 /* 0 = the sketch leaves them open. */
 unsigned search_given_replicas(const struct search_input *input);
+
+/* How far a miss is from its targets: the worst figure over its limit, where twice the GPUs must bring it a tenth nearer.
+   Hardware beyond the size that helps makes no miss a near one. */
+double search_distance(double worst_excess, unsigned gpus);
 
 /* A fit beats a miss, a cheaper fit a dearer one, a nearer miss a farther one. */
 bool search_is_better(const struct candidate *a, const struct candidate *b);

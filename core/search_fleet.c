@@ -1,4 +1,4 @@
-/* One layout as a fleet: what it holds and carries, with how many replicas it meets what can be decided, its knee. */
+/* One layout as a fleet: what it holds and carries with a number of replicas, and what can be decided of the targets. */
 #include "core/search_int.h"
 
 #include "core/units.h"
@@ -48,67 +48,13 @@ static double median_e2e_s(const struct search_input *input, const struct steady
   return state->ttft_s + (input->median_output_tokens - 1) * state->tpot_s;
 }
 
-static double latency_excess(const struct search_input *input, const struct workload_targets *targets,
+double search_latency_excess(const struct search_input *input, const struct workload_targets *targets,
                              const struct steady_state *state)
 {
   if (state->is_saturated)
     return (double)INFINITY;
   return targets_latency_excess(targets, state->ttft_s, search_gap_s(input, state->itl_s),
                                 search_gap_s(input, state->tpot_s), median_e2e_s(input, state));
-}
-
-static double excess_at(const struct search_input *input, const struct candidate *candidate,
-                        const struct workload_targets *targets, double scale)
-{
-  struct steady_state state;
-  search_state_at(&state, input, candidate, candidate->replicas, scale);
-  return latency_excess(input, targets, &state);
-}
-
-/* Highest load scale that meets the latency limits; saturation bounds it from above. The excess is smooth below
-   saturation: the chord finds it in a few rounds, halving keeps it from lagging on one side. */
-static double knee_scale(const struct search_input *input, const struct candidate *candidate,
-                         const struct workload_targets *targets)
-{
-  const struct workload_traffic *traffic = &input->workload->traffic;
-  const double fleet = candidate->capacity_requests_per_s * candidate->replicas;
-  const double tolerance = 1e-7;
-  double low = 0, low_excess = (double)NAN, high_excess = (double)INFINITY;
-  double high = traffic->load == LOAD_CLOSED ? 4 * candidate->batch_limit * candidate->replicas / traffic->concurrency
-                                             : fleet / traffic->requests_per_s;
-  double nearest = 1 <= high ? 1 : high / 2; /* what a search asks about is often not far from the knee */
-  for (int i = 0; i < 32 && high - low > tolerance * high; i++) {
-    const double width = high - low;
-    const double chord = low - low_excess * width / (high_excess - low_excess);
-    const bool has_chord = isfinite(chord) && i % 3 != 2;
-    const double aside = 0.3 * tolerance * high; /* lands on the far side of the root, so that the bracket closes */
-    double middle = has_chord ? chord + (chord - low < high - chord ? aside : -aside) : (low + high) / 2;
-    double excess;
-    if (i == 0)
-      middle = nearest;
-    middle = fmin(high, fmax(low, middle));
-    excess = excess_at(input, candidate, targets, middle);
-    if (excess <= 0) {
-      low = middle;
-      low_excess = excess;
-    } else {
-      high = middle;
-      high_excess = excess;
-    }
-  }
-  return low;
-}
-
-void search_find_knee(struct candidate *candidate, const struct search_input *input)
-{
-  const struct workload_targets *targets = &input->workload->targets;
-  struct steady_state state;
-  if (!targets_have_latency(targets))
-    return;
-  search_state_at(&state, input, candidate, candidate->replicas, knee_scale(input, candidate, targets));
-  candidate->knee_requests_per_s = state.requests_per_s * candidate->replicas;
-  if (candidate->knee_requests_per_s > 0)
-    candidate->margin_to_knee_ratio = 1 - candidate->state.requests_per_s / state.requests_per_s;
 }
 
 const struct workload_targets *search_steering(const struct search_input *input, struct workload_targets *preset)
@@ -119,15 +65,15 @@ const struct workload_targets *search_steering(const struct search_input *input,
 }
 
 /* Without stated latency targets the interactive preset steers, and saturation alone decides the verdict. */
-static double steering_excess(const struct search_input *input, const struct steady_state *state)
+double search_steering_excess(const struct search_input *input, const struct steady_state *state)
 {
   struct workload_targets preset;
-  return latency_excess(input, search_steering(input, &preset), state);
+  return search_latency_excess(input, search_steering(input, &preset), state);
 }
 
 /* Headroom at the sketch's rate is the same as meeting the limits at the rate that leaves it. Users of a closed loop slow
    down under load, so there the knee itself must tell. */
-static double judged_scale(const struct search_input *input)
+double search_judged_scale(const struct search_input *input)
 {
   const double headroom = input->workload->targets.headroom_ratio;
   const double above_rounding = 1 + 1e-6; /* of the knee's bisection */
@@ -137,20 +83,13 @@ static double judged_scale(const struct search_input *input)
   return above_rounding / (1 - headroom);
 }
 
-static bool replicas_suffice(const struct search_input *input, const struct candidate *candidate, unsigned replicas)
-{
-  struct steady_state state;
-  search_state_at(&state, input, candidate, replicas, judged_scale(input));
-  return steering_excess(input, &state) <= 0;
-}
-
 /* Strictly below saturation. */
 unsigned search_capacity_replicas(const struct search_input *input, const struct candidate *candidate)
 {
   const struct workload_traffic *traffic = &input->workload->traffic;
   double needed = 1;
   if (traffic->load == LOAD_OPEN)
-    needed = floor(judged_scale(input) * traffic->requests_per_s / candidate->capacity_requests_per_s) + 1;
+    needed = floor(search_judged_scale(input) * traffic->requests_per_s / candidate->capacity_requests_per_s) + 1;
   return (unsigned)fmin(fmax(1, needed), SEARCH_REPLICAS_MAX);
 }
 
@@ -160,29 +99,7 @@ double search_excess_alone(const struct search_input *input, const struct candid
   const struct workload_traffic *traffic = &input->workload->traffic;
   struct steady_state state;
   search_state_at(&state, input, candidate, 1, traffic->load == LOAD_CLOSED ? 1 / traffic->concurrency : 1e-6);
-  return steering_excess(input, &state);
-}
-
-/* Latency falls with the number of replicas: the fewest that suffice by doubling and bisection. 0 when `most` do not. */
-unsigned search_fewest_replicas(const struct search_input *input, const struct candidate *candidate, unsigned most)
-{
-  unsigned low = search_capacity_replicas(input, candidate), high = low;
-  if (low > most)
-    return 0;
-  while (!replicas_suffice(input, candidate, high)) {
-    if (high >= most)
-      return 0;
-    low = high + 1;
-    high = high * 2 < most ? high * 2 : most;
-  }
-  while (low < high) {
-    const unsigned middle = low + (high - low) / 2;
-    if (replicas_suffice(input, candidate, middle))
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  return high;
+  return search_steering_excess(input, &state);
 }
 
 double search_max_context_tokens(const struct search_input *input, const struct candidate *candidate)
@@ -192,7 +109,7 @@ double search_max_context_tokens(const struct search_input *input, const struct 
   return stated != 0 ? fmin(pool, stated) : pool;
 }
 
-static void judge(struct candidate *candidate, const struct search_input *input)
+void search_judge(struct candidate *candidate, const struct search_input *input)
 {
   struct scorecard_target list[SCORECARD_TARGETS_MAX];
   const struct target_figures figures = {
@@ -228,32 +145,9 @@ void search_set_replicas(struct candidate *candidate, const struct search_input 
   candidate->usd_per_request = usd_per_s / (candidate->state.requests_per_s * replicas * input->load_share_ratio);
   candidate->knee_requests_per_s = (double)NAN;
   candidate->margin_to_knee_ratio = (double)NAN;
-  candidate->steering_excess = steering_excess(input, &candidate->state);
+  candidate->steering_excess = search_steering_excess(input, &candidate->state);
   candidate->max_context_tokens = search_max_context_tokens(input, candidate);
-  judge(candidate, input);
-}
-
-/* The knee matters where headroom is asked; else only the winner's is of interest. */
-void search_headroom_knee(struct candidate *candidate, const struct search_input *input)
-{
-  if (isnan(input->workload->targets.headroom_ratio))
-    return;
-  search_find_knee(candidate, input);
-  judge(candidate, input);
-}
-
-/* Headroom is asked at the fleet's load: more replicas until the margin is there (each step re-evaluates the fleet). */
-void search_add_headroom(struct candidate *candidate, const struct search_input *input)
-{
-  const double wanted = input->workload->targets.headroom_ratio;
-  for (int i = 0; i < 64 && candidate->margin_to_knee_ratio < wanted && candidate->worst_excess <= 1; i++) {
-    const double knee_each = candidate->knee_requests_per_s / candidate->replicas;
-    const double needed = candidate->state.requests_per_s * candidate->replicas / ((1 - wanted) * knee_each);
-    if (!(needed > candidate->replicas) || needed > SEARCH_REPLICAS_MAX)
-      return;
-    search_set_replicas(candidate, input, (unsigned)ceil(needed));
-    search_headroom_knee(candidate, input);
-  }
+  search_judge(candidate, input);
 }
 
 static void note_obstacle(struct search_result *out, const struct layout *layout, const struct memory_plan *memory,
@@ -358,6 +252,7 @@ bool search_prepare(struct candidate *candidate, struct search_result *out, cons
   double request_bytes;
   memset(candidate, 0, sizeof *candidate);
   candidate->layout = *layout;
+  candidate->limit_scale = (double)NAN;
   candidate->price = cost_price(input->hardware, &input->workload->constraints, layout->tensor_parallel);
   candidate->engine =
       step_engine_with(input->constants != NULL ? input->constants : &step_constants_default, input->model,

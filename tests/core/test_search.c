@@ -252,6 +252,94 @@ START_TEST(finalists_are_in_order_and_begin_with_the_best)
 }
 END_TEST
 
+/* ---- the nearest where nothing fits ---- */
+
+/* The worst figure over its limit, where twice the GPUs must bring it a tenth nearer (core/search.h). */
+static double distance(const struct problem *p, const struct steady_state *state, unsigned gpus)
+{
+  const struct workload_targets *t = &p->workload.targets;
+  const double ratios[] = {state->ttft_s * 1e3 / t->ttft_ms.p50, state->ttft_s * 1e3 / t->ttft_ms.p99,
+                           state->itl_s * 1e3 / t->itl_ms.p50, state->e2e_s * 1e3 / t->e2e_ms.p50};
+  double worst = 1;
+  for (size_t i = 0; i < FIXTURE_COUNT(ratios); i++)
+    worst = fmax(worst, ratios[i]); /* no limit: NaN, not larger */
+  if (state->is_saturated)
+    worst = fmax(worst, 1 + state->utilisation_ratio);
+  return worst * pow(0.9, -log2(gpus));
+}
+
+/* With the fewest replicas that carry the load, or as many as the quota allows where an idle one meets the limits. */
+static double distance_of(const struct problem *p, const struct layout *layout)
+{
+  const struct engine engine =
+      step_engine(&p->model, &p->hardware, layout, &p->input.precision, PRECISION_NONE, &p->input.preset);
+  const unsigned quota = p->workload.constraints.gpu_quota, each = parallel_gpus(layout);
+  const double tokens = p->input.prompt_tokens + p->input.output_tokens;
+  const struct steady_load alone = problem_load(p, 1000000);
+  struct steady_load load = problem_load(p, 1);
+  struct memory_plan memory;
+  struct steady_state state;
+  double limit, replicas;
+  bool is_kv;
+  memory_plan(&memory, &p->model, &p->hardware, layout, &p->input.precision, &p->input.preset);
+  if (memory.kv_cache_bytes < memory_sequence_bytes(&p->model, layout, &p->input.precision, &p->input.preset, tokens) ||
+      (quota != 0 && each > quota))
+    return (double)INFINITY;
+  limit = fmax(1, steady_batch_limit(&is_kv, &engine, &memory, p->input.prompt_tokens, p->input.output_tokens));
+  replicas = floor(load.requests_per_s / steady_capacity(&engine, &load, limit)) + 1;
+  steady_evaluate(&state, &engine, &alone, limit);
+  if (quota != 0)
+    replicas = problem_meets(&state, p) ? quota / each : fmin(replicas, quota / each);
+  load = problem_load(p, (unsigned)replicas);
+  steady_evaluate(&state, &engine, &load, limit);
+  return distance(p, &state, (unsigned)replicas * each);
+}
+
+START_TEST(the_nearest_miss_is_that_of_plain_enumeration)
+{
+  static struct problem p;
+  uint64_t seed = 404;
+  unsigned misses = 0;
+  for (int i = 0; i < (int)suite_rounds(200); i++) {
+    struct search_result result;
+    double least = (double)INFINITY;
+    char why[192];
+    problem_random(&p, &seed);
+    p.workload.targets.itl_ms.p50 = exp(fixture_random(&seed, log(0.5), log(10)));
+    problem_search(&result, &p);
+    if (!result.has_candidate || result.fits || result.best.steering_excess <= 0)
+      continue;
+    for (unsigned tp = 1; tp <= 8; tp++) {
+      const struct layout layout = {tp, 1, 1, 1};
+      if (parallel_check(why, sizeof why, &p.model, &p.hardware, &layout))
+        least = fmin(least, distance_of(&p, &layout));
+    }
+    ck_assert_msg(fabs(distance(&p, &result.best.state, result.best.gpus) - least) <= 1e-6 * least,
+                  "sketch %d, %s on %s: %u GPUs at %g, enumeration %g", i, p.model.name, p.hardware.name,
+                  result.best.gpus, distance(&p, &result.best.state, result.best.gpus), least);
+    misses++;
+  }
+  ck_assert_uint_ge(misses, suite_rounds(60));
+}
+END_TEST
+
+/* A first token within 1 ms is out of reach for any number of GPUs: what is shown is no larger than what helps. */
+START_TEST(the_nearest_miss_takes_no_more_gpus_than_help)
+{
+  static struct problem p;
+  struct search_result result;
+  problem_init(&p, "h100-sxm-80gb", "llama-3.1-8b");
+  p.workload.serving.pipeline_parallel = 0;
+  p.workload.traffic.requests_per_s = 1;
+  p.workload.targets.ttft_ms.p50 = 1;
+  problem_resolve(&p, 2, 1);
+  problem_search(&result, &p);
+  ck_assert(result.has_candidate && !result.fits);
+  ck_assert_uint_le(result.best.gpus, 8);
+  ck_assert_uint_eq(result.best.layout.pipeline_parallel, 1);
+}
+END_TEST
+
 /* ---- wishes ---- */
 
 START_TEST(explicit_layouts_are_respected)
@@ -316,6 +404,8 @@ int main(void)
   tcase_add_test(tcase, the_answer_for_users_is_that_of_plain_enumeration);
   tcase_add_test(tcase, no_held_batch_limit_does_better);
   tcase_add_test(tcase, finalists_are_in_order_and_begin_with_the_best);
+  tcase_add_test(tcase, the_nearest_miss_is_that_of_plain_enumeration);
+  tcase_add_test(tcase, the_nearest_miss_takes_no_more_gpus_than_help);
   tcase_add_test(tcase, explicit_layouts_are_respected);
   tcase_add_test(tcase, an_impossible_layout_is_named);
   tcase_add_test(tcase, stop_cancels_at_once_and_later);

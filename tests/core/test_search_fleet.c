@@ -1,4 +1,4 @@
-/* One layout as a fleet: replicas, knee, headroom, quota, batch limit. */
+/* One layout as a fleet: replicas, quota, batch limit. */
 #include "core/search_int.h"
 
 #include "tests/core/search_fixtures.h"
@@ -26,59 +26,6 @@ START_TEST(more_replicas_are_not_slower)
     e2e = result.best.state.e2e_s;
   }
   ck_assert(isfinite(ttft));
-}
-END_TEST
-
-START_TEST(headroom_adds_replicas)
-{
-  static struct problem p;
-  struct search_result without, with;
-  problem_init(&p, "h100-sxm-80gb", "llama-3.1-8b");
-  p.workload.traffic.requests_per_s = 60;
-  p.workload.serving.tensor_parallel = 1;
-  problem_resolve(&p, 2, 1);
-  problem_search(&without, &p);
-  ck_assert(without.fits);
-  for (double wanted = 0.1; wanted < 0.95; wanted += 0.1) {
-    p.workload.targets.headroom_ratio = wanted;
-    problem_search(&with, &p);
-    ck_assert_msg(with.fits && with.best.margin_to_knee_ratio >= wanted, "wanted %g, got %g with %u replicas (%s)",
-                  wanted, with.best.margin_to_knee_ratio, with.best.replicas, with.detail);
-    ck_assert_uint_ge(with.best.replicas, without.best.replicas);
-    /* not more than needed: one replica less has too little */
-    p.workload.serving.replicas = with.best.replicas - 1;
-    if (p.workload.serving.replicas > 0) {
-      problem_search(&without, &p);
-      ck_assert_msg(without.best.margin_to_knee_ratio < wanted || !without.fits, "wanted %g: %u replicas would do",
-                    wanted, p.workload.serving.replicas);
-    }
-    p.workload.serving.replicas = 0;
-  }
-}
-END_TEST
-
-/* The knee: at it every latency limit is met, a little beyond one is missed or the replica saturates. */
-START_TEST(the_knee_is_the_last_rate_that_meets_the_limits)
-{
-  static struct problem p;
-  struct search_result result;
-  struct steady_state state;
-  double scale;
-  problem_init(&p, "h100-sxm-80gb", "llama-3.1-8b");
-  p.workload.traffic.requests_per_s = 5;
-  p.workload.targets.itl_ms.p50 = 20;
-  p.workload.serving.replicas = 2;
-  p.workload.serving.tensor_parallel = 1;
-  problem_resolve(&p, 2, 1);
-  problem_search(&result, &p);
-  ck_assert(result.fits);
-  scale = result.best.knee_requests_per_s / 5;
-  ck_assert_msg(scale > 1, "knee %g", result.best.knee_requests_per_s);
-  search_state_at(&state, &p.input, &result.best, 2, scale);
-  ck_assert(problem_meets(&state, &p));
-  search_state_at(&state, &p.input, &result.best, 2, scale * 1.001);
-  ck_assert(!problem_meets(&state, &p));
-  assert_close(result.best.margin_to_knee_ratio, 1 - 1 / scale, 1e-9);
 }
 END_TEST
 
@@ -183,8 +130,6 @@ int main(void)
 {
   TCase *tcase = tcase_create("search_fleet");
   tcase_add_test(tcase, more_replicas_are_not_slower);
-  tcase_add_test(tcase, headroom_adds_replicas);
-  tcase_add_test(tcase, the_knee_is_the_last_rate_that_meets_the_limits);
   tcase_add_test(tcase, limits_that_even_an_idle_fleet_misses_are_missed);
   tcase_add_test(tcase, the_quota_is_a_bound);
   tcase_add_test(tcase, room_for_weights_without_room_for_a_request_is_told_apart);
