@@ -3,6 +3,7 @@
 #include "core/judge.h"
 
 #include "core/parallel.h"
+#include "core/search_int.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -239,6 +240,79 @@ static bool is_better(const struct trial *a, const struct trial *b)
   return search_is_better(&a->candidate, &b->candidate);
 }
 
+/* ---- a second look, when the simulation misses what the closed form met ---- */
+
+enum { BATCHES_TRIED = 4 };
+
+static enum err consider(struct trial *best, const struct judge *judge, const struct candidate *finalist,
+                         bool is_confirmed, struct error *e)
+{
+  struct trial next;
+  enum err err = judge_finalist(&next, judge, finalist, (double)INFINITY, e);
+  if (err == ERR_OK && is_confirmed && search_fits(&next.candidate))
+    err = confirm(&next, judge, e);
+  if (err == ERR_OK && is_better(&next, best))
+    *best = next;
+  return err;
+}
+
+/* The same fleet with fewer sequences at once: those that run get their tokens sooner, the others wait. From somewhat above
+   the mean batch on, as a limit that never binds changes nothing. */
+static enum err try_smaller_batches(struct trial *best, const struct judge *judge, bool is_confirmed, struct error *e)
+{
+  const double above = 1.5, less = 2.0 / 3;
+  const struct layout layout = best->candidate.layout;
+  const unsigned replicas = best->candidate.replicas;
+  const size_t mark = arena_mark(judge->arena);
+  struct search_result *obstacle;
+  enum err err = ERR_OK;
+  double batch;
+  if (!best->is_run || judge->input->workload->serving.max_batch != 0)
+    return ERR_OK;
+  obstacle = arena_alloc(judge->arena, 1, sizeof *obstacle);
+  if (obstacle == NULL)
+    return error_set(e, ERR_LIMIT, "", "the evaluation needs more memory than allowed");
+  batch = fmin(best->candidate.engine.preset.max_batch,
+               ceil(above * best->judged.decode_batch / layout.attention_data_parallel)) /
+          less;
+  for (int i = 0; i < BATCHES_TRIED && err == ERR_OK && !search_fits(&best->candidate); i++) {
+    struct candidate smaller;
+    batch = floor(batch * less);
+    if (batch < 1)
+      break;
+    if (!search_prepare(&smaller, obstacle, judge->input, &layout, (unsigned)batch))
+      continue;
+    search_set_replicas(&smaller, judge->input, replicas);
+    err = consider(best, judge, &smaller, is_confirmed, e);
+  }
+  arena_release(judge->arena, mark);
+  return err;
+}
+
+/* Those that the closed form ranks next, and that met everything there. */
+static enum err try_next_finalists(struct trial *best, const struct judge *judge, struct error *e)
+{
+  const size_t mark = arena_mark(judge->arena);
+  const bool is_confirmed = judge->options->requests > JUDGE_REQUESTS_COMPARE;
+  struct search_result *more = arena_alloc(judge->arena, 1, sizeof *more);
+  enum err err;
+  if (more == NULL)
+    return error_set(e, ERR_LIMIT, "", "the evaluation needs more memory than allowed");
+  err = search_best(more, judge->input, SEARCH_FINALISTS_MOST, judge->options->stop, judge->options->stop_cls, e);
+  for (size_t i = SEARCH_FINALISTS; err == ERR_OK && i < more->finalist_count && !search_fits(&best->candidate); i++)
+    if (search_fits(&more->finalists[i]))
+      err = consider(best, judge, &more->finalists[i], is_confirmed, e);
+  arena_release(judge->arena, mark);
+  return err;
+}
+
+/* A long run may miss what the short ones met. */
+static enum err look_again(struct trial *best, const struct judge *judge, struct error *e)
+{
+  enum err err = try_smaller_batches(best, judge, judge->options->requests > JUDGE_REQUESTS_COMPARE, e);
+  return err == ERR_OK && !search_fits(&best->candidate) ? try_next_finalists(best, judge, e) : err;
+}
+
 static void conclude(struct search_result *result, const struct trial *best, const struct search_input *input)
 {
   const unsigned wanted = result->best.wanted_gpus;
@@ -268,10 +342,15 @@ enum err judge_select(struct judged *judged, bool *is_judged, struct search_resu
       continue;
     if ((err = judge_finalist(&next, &judge, finalist, usd_bound, e)) != ERR_OK)
       return err;
+    if (search_fits(finalist) && !search_fits(&next.candidate) &&
+        (err = try_smaller_batches(&next, &judge, false, e)) != ERR_OK)
+      return err;
     if (i == 0 || is_better(&next, &best))
       best = next;
   }
   if (best.is_run && (options->requests > JUDGE_REQUESTS_COMPARE) && (err = confirm(&best, &judge, e)) != ERR_OK)
+    return err;
+  if (result->fits && !search_fits(&best.candidate) && (err = look_again(&best, &judge, e)) != ERR_OK)
     return err;
   conclude(result, &best, input);
   *judged = best.judged;

@@ -417,7 +417,7 @@ enum err search_best(struct search_result *out, const struct search_input *input
                      bool (*stop)(void *cls), void *stop_cls, struct error *e)
 {
   const struct hunt hunt = {out, input, layouts_wish(input->workload),
-                            finalists < SEARCH_FINALISTS ? finalists : SEARCH_FINALISTS};
+                            finalists < SEARCH_FINALISTS_MOST ? finalists : SEARCH_FINALISTS_MOST};
   struct layout layouts[LAYOUTS_MAX];
   size_t count, next;
   memset(out, 0, sizeof *out);

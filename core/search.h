@@ -67,13 +67,15 @@ struct candidate {
   unsigned wanted_gpus; /* of the fleet that the load and the targets ask for, before the quota */
 };
 
-/* Candidates that the closed form ranks best, one a layout and batch limit: what a simulation is worth. */
+/* Candidates that the closed form ranks best, one a layout and batch limit: what a simulation is worth; and those that are
+   looked at when it turns the first ones down. */
 #define SEARCH_FINALISTS 4
+#define SEARCH_FINALISTS_MOST 8
 
 struct search_result {
   bool has_candidate; /* some layout holds weights and a request */
   struct candidate best;
-  struct candidate finalists[SEARCH_FINALISTS]; /* best first */
+  struct candidate finalists[SEARCH_FINALISTS_MOST]; /* best first */
   size_t finalist_count;
   bool fits;
   /* why nothing was a candidate */

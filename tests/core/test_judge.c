@@ -461,6 +461,36 @@ START_TEST(headroom_without_latency_targets_is_undecided)
 }
 END_TEST
 
+/* The closed form sees the mean load, at which tokens come fast enough. In bursts too many run at once; with fewer places they
+   wait their turn, and the gaps between tokens keep their limit. */
+START_TEST(a_smaller_batch_keeps_what_the_closed_form_promised)
+{
+  static struct problem p;
+  struct scorecard quick, full;
+  problem_init(&p, "h100-sxm-80gb", "llama-3.1-8b");
+  p.workload.serving.tensor_parallel = p.workload.serving.pipeline_parallel = p.workload.serving.replicas = 1;
+  p.workload.traffic.input.fixed_tokens = 256;
+  p.workload.traffic.output.fixed_tokens = 512;
+  p.workload.traffic.requests_per_s = 6;
+  p.workload.traffic.arrival = ARRIVAL_SPIKY;
+  p.workload.traffic.burst_peak_to_mean = 6;
+  p.workload.traffic.burst_duration_s = 10;
+  p.workload.targets.are_given = true;
+  p.workload.targets.ttft_ms.p99 = 30000;
+  p.workload.targets.itl_ms.p90 = 14;
+  evaluate(&quick, &p, FIT_QUICK);
+  ck_assert_int_eq(quick.verdict, VERDICT_FIT);
+  evaluate(&full, &p, FIT_FULL);
+  ck_assert_int_eq(full.verdict, VERDICT_FIT);
+  ck_assert_uint_lt(full.configuration.max_batch, quick.configuration.max_batch / 4);
+  ck_assert(full.latency.itl_s.p90 <= 0.014 && full.latency.ttft_s.p99 > 1);
+  p.workload.serving.max_batch = quick.configuration.max_batch; /* held: a miss, as nothing else can be tried */
+  evaluate(&full, &p, FIT_FULL);
+  ck_assert_int_ne(full.verdict, VERDICT_FIT);
+  ck_assert(full.latency.itl_s.p90 > 0.014);
+}
+END_TEST
+
 /* Bursts of eight times the mean on one replica: the first tokens come late long before the day's mean is near capacity. */
 START_TEST(bursts_end_in_the_queue)
 {
@@ -535,6 +565,7 @@ int main(void)
   tcase_add_test(tcase, headroom_is_there_when_it_is_asked);
   tcase_add_test(tcase, a_closed_loop_keeps_knee_and_saturation_above_its_load);
   tcase_add_test(tcase, headroom_without_latency_targets_is_undecided);
+  tcase_add_test(tcase, a_smaller_batch_keeps_what_the_closed_form_promised);
   tcase_add_test(tcase, bursts_end_in_the_queue);
   tcase_add_test(tcase, depths_agree_and_repeat);
   tcase_add_test(tcase, a_small_arena_is_a_limit);
