@@ -92,6 +92,9 @@ json_t *calibration_bands_write(const struct calibration *calibration);
 
 /* {"driver", "framework", "runtime", "kernels"}, at least one of them. */
 void stack_read(struct catalogue_stack *out, const json_t *body, const char *pointer, struct faults *faults);
+/* The name of a stored stack, or a stack in full. */
+void stack_check(const json_t *value, const char *pointer, const struct catalogue_snapshot *snapshot,
+                 struct faults *faults);
 json_t *stack_write(const struct catalogue_stack *stack); /* the parts that are given; NULL when memory is out */
 
 /* A model body: {"hf_config":…, "hf_quant_config"?:…} or {"architecture":…}. Assumptions (sentences) go to *assumptions, a

@@ -10,11 +10,8 @@
 #include "api/pointer.h"
 #include "api/put.h"
 #include "api/read.h"
+#include "api/week.h"
 #include "api/write.h"
-
-/* A date of today may lie ahead of UTC by as much as the earliest time zone does; clocks may differ by minutes. */
-#define DATE_AHEAD_MS (INT64_C(14) * 3600 * 1000)
-#define TIME_AHEAD_MS (INT64_C(5) * 60 * 1000)
 
 void decision_read(struct decision *out, const json_t *body, const char *pointer, struct faults *faults)
 {
@@ -93,8 +90,10 @@ static void check_date(struct recording *r)
   const struct record_moment *date = &r->decision->date;
   const int64_t now_ms = r->call->now_ms;
   r->effective_at_ms = date->is_given && date->ms < now_ms ? date->ms : now_ms;
-  if (date->is_given && date->ms > now_ms + (date->is_date ? DATE_AHEAD_MS : TIME_AHEAD_MS))
+  if (record_moment_is_ahead(date, now_ms))
     fault_at(r, FAULT_OUT_OF_RANGE, "date", NULL, "lies in the future; a decision is dated on the day it is made");
+  if (r->decision->review[0] != '\0' && !week_is_valid(r->decision->review))
+    fault_at(r, FAULT_OUT_OF_RANGE, "review", NULL, "is no ISO 8601 week such as 2026-W49");
   if (r->decision->review_by.is_given && record_moment_end_ms(&r->decision->review_by) < r->effective_at_ms)
     fault_at(r, FAULT_CONFLICT, "review_by", NULL, "lies before the decision's own date");
 }
@@ -129,12 +128,10 @@ static void check_accountability(struct recording *r)
 }
 
 /* What the knob says of the new value: whether a sketch takes it, and whether it is safe. */
-static enum err check_value(struct recording *r, struct error *e)
+static enum err check_value(struct recording *r, const struct catalogue_snapshot *snapshot, struct error *e)
 {
-  const struct catalogue_snapshot *snapshot;
   const char *pointer = r->knob != NULL ? knobs_text(r->knob, "pointer") : NULL;
   char at[160];
-  enum err rc;
   if (r->knob == NULL || r->decision->to == NULL || r->decision->is_revert)
     return ERR_OK;
   if (!knobs_is_safe(json_object_get(r->knob->document, "safe_range"), r->decision->to) &&
@@ -143,12 +140,22 @@ static enum err check_value(struct recording *r, struct error *e)
              "the value is outside the safe range of the knob, which needs approval");
   if (pointer == NULL || json_is_null(r->decision->to))
     return ERR_OK;
-  rc = catalogue_acquire(&snapshot, call_catalogue(r->call), e);
+  read_pointer(at, sizeof at, r->pointer, "to");
+  return knobs_check_value(call_store(r->call), snapshot, r->decision->workload, pointer, at, r->decision->to, at,
+                           r->call->faults, e);
+}
+
+static enum err check_with_catalogue(struct recording *r, struct error *e)
+{
+  const struct catalogue_snapshot *snapshot;
+  char at[160];
+  enum err rc = catalogue_acquire(&snapshot, call_catalogue(r->call), e);
   if (rc != ERR_OK)
     return rc;
-  read_pointer(at, sizeof at, r->pointer, "to");
-  rc = knobs_check_value(call_store(r->call), snapshot, r->decision->workload, pointer, at, r->decision->to, at,
-                         r->call->faults, e);
+  read_pointer(at, sizeof at, r->pointer, "stack");
+  if (r->decision->stack != NULL && !r->decision->is_revert)
+    stack_check(r->decision->stack, at, snapshot, r->call->faults);
+  rc = check_value(r, snapshot, e);
   catalogue_release(call_catalogue(r->call), snapshot);
   return rc;
 }
@@ -205,7 +212,7 @@ static enum err check(struct recording *r, struct error *e)
   r->knob = knobs_find(&r->knobs, decision->knob);
   check_date(r);
   check_accountability(r);
-  rc = check_value(r, e);
+  rc = check_with_catalogue(r, e);
   if (rc == ERR_OK)
     rc = load_scorecard(&r->before, r, "before_scorecard", decision->before_scorecard, e);
   if (rc == ERR_OK)

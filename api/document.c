@@ -114,6 +114,41 @@ static enum err not_found(const struct api_call *call, const struct document_kin
   return error_set(e, ERR_NOT_FOUND, "", "no %s is named \"%s\"", kind->noun, name);
 }
 
+/* "chat" and "chat-eu" are two workloads, not one misspelt. */
+static bool is_beginning(const char *a, const char *b)
+{
+  const size_t length = strlen(a) < strlen(b) ? strlen(a) : strlen(b);
+  return strncmp(a, b, length) == 0;
+}
+
+#define NEAREST_AMONG 1000 /* a page: suggestions come from the first so many */
+
+enum err document_check_workload(const struct api_call *call, const char *name, const char *pointer, bool may_be_new,
+                                 struct error *e)
+{
+  const struct store_page page = {.limit = NEAREST_AMONG};
+  const char *names[NEAREST_AMONG + 1] = {NULL};
+  struct store_document row = {.name = NULL};
+  struct store_documents list;
+  const char *near;
+  char excerpt[READ_EXCERPT_SIZE];
+  enum err rc = store_document_get(call_store(call), &row, STORE_WORKLOAD, name, 0, e);
+  store_document_fini(&row);
+  if (rc != ERR_NOT_FOUND)
+    return rc;
+  rc = store_document_list(call_store(call), &list, STORE_WORKLOAD, &page, e);
+  if (rc != ERR_OK)
+    return rc;
+  for (size_t i = 0; i < list.count && i < NEAREST_AMONG; i++)
+    names[i] = list.rows[i].name;
+  near = read_nearest(name, names);
+  if (!may_be_new || (near != NULL && !is_beginning(near, name)))
+    faults_add(call->faults, FAULT_UNKNOWN_NAME, pointer, near,
+               "no workload \"%s\" is registered; PUT /v1/workloads/{name} does", read_excerpt(excerpt, name));
+  store_documents_fini(&list);
+  return ERR_OK;
+}
+
 static enum err respond_documents(struct api_call *call, struct api_response *out, const struct document_kind *kind,
                                   const struct store_documents *list, const char *next_after, struct error *e)
 {

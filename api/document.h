@@ -50,4 +50,9 @@ enum err document_delete(struct api_call *call, struct api_response *out, const 
 enum err document_put(struct api_call *call, struct api_response *out, const struct document_kind *kind,
                       const char *alias, const json_t *source, const json_t *document, struct error *e);
 
+/* A fault at `pointer`, with the nearest name, when no workload of this name is registered. Where it may be one that is
+   registered later, only names that look like a registered one misspelt are. */
+enum err document_check_workload(const struct api_call *call, const char *name, const char *pointer, bool may_be_new,
+                                 struct error *e) MUST_CHECK;
+
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/figure.h"
+#include "api/measurement.h"
 #include "api/read.h"
 #include "api/sketch_parts.h"
 
@@ -13,8 +14,17 @@
 /* What the callbacks need beside the value. */
 struct reading {
   struct gate *gate;
-  const struct catalogue_snapshot *snapshot;
+  const struct catalogue_snapshot *snapshot; /* NULL: read anew from the store, where it was checked */
+  int64_t now_ms;
 };
+
+static bool is_listed_before(const json_t *array, size_t index)
+{
+  for (size_t i = 0; i < index; i++)
+    if (json_equal(json_array_get(array, i), json_array_get(array, index)) != 0)
+      return true;
+  return false;
+}
 
 static void read_profiles(const json_t *value, const char *pointer, void *to, struct faults *faults)
 {
@@ -33,6 +43,8 @@ static void read_profiles(const json_t *value, const char *pointer, void *to, st
                  read_type_name(json_array_get(value, i)));
     else if (reading->snapshot != NULL && catalogue_find_profile(reading->snapshot, name) == NULL)
       sketch_unknown_name(at, "profile", name, reading->snapshot->profile_names, faults);
+    else if (is_listed_before(value, i))
+      faults_add(faults, FAULT_CONFLICT, at, NULL, "is listed twice");
   }
   reading->gate->profiles = value;
 }
@@ -72,10 +84,8 @@ static void read_regressions(const json_t *value, const char *pointer, void *to,
 static void read_stack(const json_t *value, const char *pointer, void *to, struct faults *faults)
 {
   const struct reading *reading = to;
-  if (!json_is_string(value) && !json_is_object(value))
-    faults_add(faults, FAULT_WRONG_TYPE, pointer, NULL,
-               "is %s; the name of a stack or {\"driver\", \"framework\", \"runtime\", \"kernels\"} is expected",
-               read_type_name(value));
+  if (reading->snapshot != NULL)
+    stack_check(value, pointer, reading->snapshot, faults);
   reading->gate->require_stack = value;
 }
 
@@ -91,8 +101,9 @@ static void read_measurement(const json_t *value, const char *pointer, void *to,
   (void)read_object(value, pointer, fields, COUNT_OF(fields), faults);
 }
 
-static void read_signature(const json_t *value, const char *pointer, struct faults *faults)
+static void read_signature(const json_t *value, const char *pointer, int64_t now_ms, struct faults *faults)
 {
+  char when[160];
   const char *by, *rationale, *team;
   struct record_moment at = {.is_given = false};
   const struct read_field fields[] = {
@@ -102,6 +113,10 @@ static void read_signature(const json_t *value, const char *pointer, struct faul
       {.name = "team", .kind = READ_CALL, .to = &team, .call = record_read_line},
   };
   (void)read_object(value, pointer, fields, COUNT_OF(fields), faults);
+  read_pointer(when, sizeof when, pointer, "at");
+  if (record_moment_is_ahead(&at, now_ms))
+    faults_add(faults, FAULT_OUT_OF_RANGE, when, NULL,
+               "lies in the future; a signature is dated on the day it is given");
 }
 
 static void read_signatures(const json_t *value, const char *pointer, void *to, struct faults *faults)
@@ -115,7 +130,7 @@ static void read_signatures(const json_t *value, const char *pointer, void *to, 
   }
   for (size_t i = 0; i < json_array_size(value); i++) {
     read_pointer_index(at, sizeof at, pointer, i);
-    read_signature(json_array_get(value, i), at, faults);
+    read_signature(json_array_get(value, i), at, reading->now_ms, faults);
   }
   reading->gate->signed_off = value;
 }
@@ -127,11 +142,12 @@ static bool has_targets(const struct gate *gate)
          json_object_size(gate->max_regression) > 0;
 }
 
-void gate_read(struct gate *out, const json_t *body, const struct catalogue_snapshot *snapshot, struct faults *faults)
+void gate_read(struct gate *out, const json_t *body, const struct catalogue_snapshot *snapshot, int64_t now_ms,
+               struct faults *faults)
 {
   static const char *const judges[] = {"all", "any", "recommended", NULL}; /* order of enum gate_judge */
   static const char *const inconclusive[] = {"fail", "warn", NULL};
-  struct reading reading = {out, snapshot};
+  struct reading reading = {out, snapshot, now_ms};
   struct workload none;
   const struct read_field fields[] = {
       {.name = "workload", .kind = READ_NAME, .is_required = true, .to = out->workload, .size = sizeof out->workload},
@@ -210,15 +226,16 @@ void gate_check_measured(const json_t *measured, const char *pointer, struct fau
   const char *metric;
   json_t *value;
   char at[160];
-  if (!json_is_object(measured)) {
+  if (!json_is_object(measured) || json_object_size(measured) == 0) {
     faults_add(faults, FAULT_WRONG_TYPE, pointer, NULL, "is %s; an object of measured figures by metric is expected",
-               read_type_name(measured));
+               json_is_object(measured) ? "empty" : read_type_name(measured));
     return;
   }
   json_object_foreach(read_iterable(measured), metric, value)
   {
     double number;
-    const struct read_field field = {.kind = READ_NUMBER, .to = &number, .min = 0, .max = 1e15};
+    const bool is_fraction = strcmp(metric, "success.rate") == 0 || strcmp(metric, "memory.headroom") == 0;
+    const struct read_field field = {.kind = READ_NUMBER, .to = &number, .min = 0, .max = is_fraction ? 1 : 1e15};
     read_pointer(at, sizeof at, pointer, metric);
     if (figure_find(metric) == NULL)
       faults_add(faults, FAULT_UNKNOWN_NAME, at, read_nearest(metric, figure_metrics()),
@@ -226,4 +243,5 @@ void gate_check_measured(const json_t *measured, const char *pointer, struct fau
     else
       read_value(value, at, &field, faults);
   }
+  measured_check_order(measured, pointer, faults);
 }

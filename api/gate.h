@@ -24,7 +24,8 @@ struct gate {
   struct record_moment expires_at;
 };
 /* snapshot: where profiles are looked up; NULL for what is stored already. */
-void gate_read(struct gate *out, const json_t *body, const struct catalogue_snapshot *snapshot, struct faults *faults);
+void gate_read(struct gate *out, const json_t *body, const struct catalogue_snapshot *snapshot, int64_t now_ms,
+               struct faults *faults);
 /* Every target of the gate with nothing known about it yet; returns their number. */
 size_t gate_targets(struct scorecard_target list[SCORECARD_TARGETS_MAX], const struct gate *gate);
 /* What a waiver may speak of: the metrics of targets and max_regression, and "quality", "stack", "measurement" where the gate

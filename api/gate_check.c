@@ -248,7 +248,7 @@ enum err gate_check(json_t **answer, bool *stops, struct api_call *call, const s
   *answer = NULL;
   if (rc != ERR_OK)
     return rc;
-  gate_read(&check.gate, check.document, NULL, call->faults);
+  gate_read(&check.gate, check.document, NULL, call->now_ms, call->faults);
   read_body(&check);
   rc = record_check(call, e);
   if (rc == ERR_OK)

@@ -126,6 +126,19 @@ static json_t *gate_document(const struct api_call *call)
   return document;
 }
 
+/* The path's, and the body's where what GET answers is sent back. */
+static void check_name(struct api_call *call)
+{
+  const json_t *given = json_object_get(call->body, "name");
+  if (!read_is_name(call->params[0]))
+    faults_add(call->faults, FAULT_WRONG_TYPE, "{name}", NULL,
+               "\"%.64s\" is no name: lower-case letters, digits, \".\", \"_\" and \"-\", at most 64, are expected",
+               call->params[0]);
+  if (given != NULL && (!json_is_string(given) || strcmp(json_string_value(given), call->params[0]) != 0))
+    faults_add(call->faults, FAULT_CONFLICT, "/name", call->params[0], "is not the name in the path, \"%s\"",
+               call->params[0]);
+}
+
 static enum err read_body(struct api_call *call, struct error *e)
 {
   const struct catalogue_snapshot *snapshot;
@@ -133,11 +146,8 @@ static enum err read_body(struct api_call *call, struct error *e)
   enum err rc = catalogue_acquire(&snapshot, call_catalogue(call), e);
   if (rc != ERR_OK)
     return rc;
-  if (!read_is_name(call->params[0]))
-    faults_add(call->faults, FAULT_WRONG_TYPE, "{name}", NULL,
-               "\"%.64s\" is no name: lower-case letters, digits, \".\", \"_\" and \"-\", at most 64, are expected",
-               call->params[0]);
-  gate_read(&gate, call->body, snapshot, call->faults);
+  check_name(call);
+  gate_read(&gate, call->body, snapshot, call->now_ms, call->faults);
   catalogue_release(call_catalogue(call), snapshot);
   return record_check(call, e);
 }
@@ -331,7 +341,7 @@ static enum err read_waiver(struct waiver *waiver, struct api_call *call, const 
   enum err rc = record_parse(&document, row->document, e);
   if (rc != ERR_OK)
     return rc;
-  gate_read(&gate, document, NULL, call->faults);
+  gate_read(&gate, document, NULL, call->now_ms, call->faults);
   (void)read_object(call->body, "", fields, sizeof fields / sizeof fields[0], call->faults);
   check_waiver(call, waiver, &gate);
   json_decref(document);

@@ -13,6 +13,8 @@ struct measured {
   struct store_measured figures[MEASURED_MAX];
   size_t count;
 };
+/* Percentiles that stand above higher ones, first tokens after last ones: faults. */
+void measured_check_order(const json_t *measured, const char *pointer, struct faults *faults);
 void measured_read(const json_t *value, const char *pointer, void *to, struct faults *faults); /* struct measured */
 
 /* Figures that say something about the step constants: of the closed form, in the wire's unit. False: the path is none. */

@@ -125,8 +125,17 @@ static void read_tls(const json_t *value, const char *pointer, void *to, struct 
     faults_add(faults, FAULT_OUT_OF_RANGE, pointer, NULL, "has a server_name that is no host name");
 }
 
+/* RFC 6750: a token is made of these. */
+static bool is_token(const char *text)
+{
+  return text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/=")] == '\0';
+}
+
 static void check_whole(const struct node *node, struct faults *faults)
 {
+  if (!is_token(node->target.bearer_token))
+    faults_add(faults, FAULT_OUT_OF_RANGE, "/bearer_token", NULL,
+               "has characters that no bearer token has: letters, digits and -._~+/= are expected");
   if (node->timeout_s > node->interval_s)
     faults_add(faults, FAULT_CONFLICT, "/timeout_s", NULL, "is %g, longer than interval_s, %g", node->timeout_s,
                node->interval_s);

@@ -235,6 +235,8 @@ enum err nodes_put(struct api_call *call, struct api_response *out, struct error
   check_name(call);
   node_read(&node, call->body, call->faults);
   code = check_profile(call, &node, e);
+  if (code == ERR_OK && node.workload[0] != '\0') /* its first sketch may come from what is observed here */
+    code = document_check_workload(call, node.workload, "/workload", true, e);
   if (code == ERR_OK)
     code = check_address(call, &node, e);
   if (code == ERR_OK && call->faults->count > 0)

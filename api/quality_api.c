@@ -27,7 +27,8 @@ static void read_body(struct result *to, struct api_call *call)
       {.name = "stack", .kind = READ_NAME, .allows_null = true, .to = to->stack, .size = sizeof to->stack},
       {.name = "benchmark", .kind = READ_TEXT, .is_required = true, .to = to->benchmark, .size = sizeof to->benchmark},
       {.name = "slice", .kind = READ_TEXT, .allows_null = true, .to = to->slice, .size = sizeof to->slice},
-      {.name = "score", .kind = READ_NUMBER, .is_required = true, .to = &to->score},
+      /* a fraction, as everywhere: 81 % is 0.81, 7.9 of 10 is 0.79 */
+      {.name = "score", .kind = READ_NUMBER, .is_required = true, .to = &to->score, .min = 0, .max = 1},
       {.name = "source", .kind = READ_TEXT, .is_required = true, .to = to->source, .size = sizeof to->source},
   };
   const size_t before = call->faults->count;

@@ -234,12 +234,25 @@ static void read_integer(const json_t *value, const char *pointer, const struct 
     *to = x;
 }
 
-static bool has_control_character(const char *text)
+/* U+202A … U+202E and U+2066 … U+2069 in UTF-8: they make what follows read in another order than it stands in. */
+static bool turns_direction(const unsigned char *text)
+{
+  return text[0] == 0xE2 && ((text[1] == 0x80 && text[2] >= 0xAA && text[2] <= 0xAE) ||
+                             (text[1] == 0x81 && text[2] >= 0xA6 && text[2] <= 0xA9));
+}
+
+bool read_has_control(const char *text, const char *allowed)
 {
   for (; *text != '\0'; text++)
-    if ((unsigned char)*text < 0x20 || *text == 0x7F)
+    if (((unsigned char)*text < 0x20 && strchr(allowed, *text) == NULL) || *text == 0x7F ||
+        turns_direction((const unsigned char *)text))
       return true;
   return false;
+}
+
+bool read_is_blank(const char *text)
+{
+  return text[strspn(text, " \t\r\n")] == '\0';
 }
 
 static void read_text(const json_t *value, const char *pointer, const struct read_field *field, struct faults *faults)
@@ -253,8 +266,10 @@ static void read_text(const json_t *value, const char *pointer, const struct rea
   else if (length >= field->size)
     faults_add(faults, FAULT_OUT_OF_RANGE, pointer, NULL, "has %zu bytes; at most %zu are allowed", length,
                field->size - 1);
-  else if (has_control_character(text))
+  else if (read_has_control(text, ""))
     faults_add(faults, FAULT_OUT_OF_RANGE, pointer, NULL, "contains control characters");
+  else if (read_is_blank(text))
+    faults_add(faults, FAULT_OUT_OF_RANGE, pointer, NULL, "is blank");
   else
     memcpy(field->to, text, length + 1);
 }
@@ -372,6 +387,16 @@ static void unknown_field(const char *key, const char *pointer, const struct rea
              read_excerpt(excerpt, key));
 }
 
+/* $schema and description are the client's own words: any text. */
+static void check_remark(const json_t *value, const char *pointer, const char *key, struct faults *faults)
+{
+  char at[160];
+  if (json_is_string(value) || json_is_null(value))
+    return;
+  read_pointer(at, sizeof at, pointer, key);
+  wrong_type(value, at, "a string", faults);
+}
+
 bool read_object(const json_t *value, const char *pointer, const struct read_field *fields, size_t count,
                  struct faults *faults)
 {
@@ -386,7 +411,11 @@ bool read_object(const json_t *value, const char *pointer, const struct read_fie
   object = read_iterable(value);
   json_object_foreach(object, key, member)
   {
-    if (find_field(fields, count, key) == NULL && strcmp(key, "$schema") != 0 && strcmp(key, "description") != 0)
+    if (find_field(fields, count, key) != NULL)
+      continue;
+    if (strcmp(key, "$schema") == 0 || strcmp(key, "description") == 0)
+      check_remark(member, pointer, key, faults);
+    else
       unknown_field(key, pointer, fields, count, faults);
   }
   for (i = 0; i < count; i++) {

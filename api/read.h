@@ -34,7 +34,7 @@ struct read_field {
 };
 
 /* Reads `value` as an object with these fields. `pointer` is the pointer of `value` ("" for the body). $schema and
-   description are always allowed. Returns false when value is not an object (fault added). */
+   description are always allowed, as text. Returns false when value is not an object (fault added). */
 bool read_object(const json_t *value, const char *pointer, const struct read_field *fields, size_t count,
                  struct faults *faults);
 
@@ -57,6 +57,10 @@ const char *read_type_name(const json_t *value);
 
 /* The word of `words` (NULL-terminated) nearest to `seen` by edit distance, NULL when none is near. */
 const char *read_nearest(const char *seen, const char *const *words);
+
+/* Control characters but those in `allowed`; those that turn the direction of writing count as such. */
+bool read_has_control(const char *text, const char *allowed);
+bool read_is_blank(const char *text); /* nothing but spaces and ends of lines */
 
 /* [a-z0-9][a-z0-9._-]{0,63} */
 bool read_is_name(const char *text);

@@ -11,6 +11,11 @@
 #define PROSE_MAX 4000
 #define LINE_MAX_BYTES 200
 #define DAY_MS INT64_C(86400000)
+#define RECORD_FIRST_MS INT64_C(946684800000) /* 2000-01-01 */
+
+/* A date of today may lie ahead of UTC by as much as the earliest time zone does; clocks may differ by minutes. */
+#define DATE_AHEAD_MS (INT64_C(14) * 3600 * 1000)
+#define TIME_AHEAD_MS (INT64_C(5) * 60 * 1000)
 
 void record_read_any(const json_t *value, const char *pointer, void *to, struct faults *faults)
 {
@@ -18,15 +23,6 @@ void record_read_any(const json_t *value, const char *pointer, void *to, struct 
   (void)pointer;
   (void)faults;
   *kept = value;
-}
-
-/* Control characters other than those in `allowed`. */
-static bool has_control(const char *text, const char *allowed)
-{
-  for (; *text != '\0'; text++)
-    if (((unsigned char)*text < 0x20 && strchr(allowed, *text) == NULL) || *text == 0x7F)
-      return true;
-  return false;
 }
 
 static void read_words(const json_t *value, const char *pointer, const char **to, size_t max, const char *allowed,
@@ -37,8 +33,10 @@ static void read_words(const json_t *value, const char *pointer, const char **to
     faults_add(faults, FAULT_WRONG_TYPE, pointer, NULL, "is %s; a text is expected", read_type_name(value));
   else if (length == 0 || length > max)
     faults_add(faults, FAULT_OUT_OF_RANGE, pointer, NULL, "has %zu bytes; 1 to %zu are expected", length, max);
-  else if (has_control(json_string_value(value), allowed))
+  else if (read_has_control(json_string_value(value), allowed))
     faults_add(faults, FAULT_WRONG_TYPE, pointer, NULL, "holds control characters");
+  else if (read_is_blank(json_string_value(value)))
+    faults_add(faults, FAULT_OUT_OF_RANGE, pointer, NULL, "is blank");
   else
     *to = json_string_value(value);
 }
@@ -63,6 +61,13 @@ static bool parse_moment(struct record_moment *to, const char *text)
   return true;
 }
 
+/* A year mistyped as 0206 or 1026 would be in force for all time. */
+static void check_moment(const struct record_moment *moment, const char *pointer, struct faults *faults)
+{
+  if (moment->ms < RECORD_FIRST_MS)
+    faults_add(faults, FAULT_OUT_OF_RANGE, pointer, NULL, "\"%s\" lies before the year 2000", moment->text);
+}
+
 void record_read_moment(const json_t *value, const char *pointer, void *to, struct faults *faults)
 {
   char excerpt[READ_EXCERPT_SIZE];
@@ -73,6 +78,8 @@ void record_read_moment(const json_t *value, const char *pointer, void *to, stru
     faults_add(faults, FAULT_OUT_OF_RANGE, pointer, NULL,
                "\"%s\" is not a time: a date (2026-11-30) or RFC 3339 (2026-11-30T12:00:00Z) is expected",
                read_excerpt(excerpt, json_string_value(value)));
+  else
+    check_moment(to, pointer, faults);
 }
 
 void record_query_moment(struct record_moment *to, struct api_call *call, const char *key)
@@ -91,6 +98,11 @@ void record_query_moment(struct record_moment *to, struct api_call *call, const 
 int64_t record_moment_end_ms(const struct record_moment *moment)
 {
   return moment->is_date ? moment->ms + DAY_MS - 1 : moment->ms;
+}
+
+bool record_moment_is_ahead(const struct record_moment *moment, int64_t now_ms)
+{
+  return moment->is_given && moment->ms > now_ms + (moment->is_date ? DATE_AHEAD_MS : TIME_AHEAD_MS);
 }
 
 char *record_splice_steal(json_t *head, const char *document)

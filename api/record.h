@@ -25,6 +25,8 @@ void record_read_moment(const json_t *value, const char *pointer, void *to, stru
 void record_query_moment(struct record_moment *to, struct api_call *call, const char *key);
 /* The last millisecond that a moment covers: of a date the end of its day. */
 int64_t record_moment_end_ms(const struct record_moment *moment);
+/* Later than today anywhere on Earth, or than now by more than clocks differ: what was done can not lie there. */
+bool record_moment_is_ahead(const struct record_moment *moment, int64_t now_ms);
 
 /* Answers. ---- */
 

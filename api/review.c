@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/document.h"
 #include "api/figure.h"
 #include "api/pointer.h"
 #include "api/put.h"
@@ -275,22 +276,33 @@ static enum err visit_all(struct review *review, each_workload *each, struct err
   return rc;
 }
 
+static bool is_listed_before(const json_t *array, size_t index)
+{
+  for (size_t i = 0; i < index; i++)
+    if (json_equal(json_array_get(array, i), json_array_get(array, index)) != 0)
+      return true;
+  return false;
+}
+
 static enum err check_names(struct review *review, struct error *e)
 {
+  struct faults *faults = review->call->faults;
   const json_t *name;
+  char at[160];
   size_t i;
+  enum err rc = ERR_OK;
+  if (review->only != NULL && json_array_size(review->only) == 0)
+    faults_add(faults, FAULT_MISSING, "/workloads", NULL, "is empty; left out, every registered workload is reviewed");
   json_array_foreach(review->only, i, name)
   {
-    struct store_document row = {.name = NULL};
-    char at[160];
-    const enum err rc = json_is_string(name) ? store_document_get(call_store(review->call), &row, STORE_WORKLOAD,
-                                                                  json_string_value(name), 0, e)
-                                             : ERR_NOT_FOUND;
     read_pointer_index(at, sizeof at, "/workloads", i);
-    store_document_fini(&row);
-    if (rc == ERR_NOT_FOUND)
-      faults_add(review->call->faults, FAULT_UNKNOWN_NAME, at, NULL, "no workload of this name is registered");
-    else if (rc != ERR_OK)
+    if (!json_is_string(name))
+      faults_add(faults, FAULT_WRONG_TYPE, at, NULL, "is %s; the name of a workload is expected", read_type_name(name));
+    else if (is_listed_before(review->only, i))
+      faults_add(faults, FAULT_CONFLICT, at, NULL, "is listed twice");
+    else
+      rc = document_check_workload(review->call, json_string_value(name), at, false, e);
+    if (rc != ERR_OK)
       return rc;
   }
   return record_check(review->call, e);

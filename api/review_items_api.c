@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/decision.h"
+#include "api/document.h"
 #include "api/handlers.h"
 #include "api/put.h"
 #include "api/read.h"
@@ -66,7 +67,10 @@ enum err reviews_items_post(struct api_call *call, struct api_response *out, str
   if (rc != ERR_OK)
     return rc;
   (void)read_object(call->body, "", fields, sizeof fields / sizeof fields[0], call->faults);
-  rc = record_check(call, e);
+  if (added.workload[0] != '\0')
+    rc = document_check_workload(call, added.workload, "/workload", false, e);
+  if (rc == ERR_OK)
+    rc = record_check(call, e);
   items = json_object_get(document, "items");
   if (rc == ERR_OK) {
     item = added_item(call, &added, count_added(items) + 1);

@@ -10,6 +10,7 @@
 #include "api/write.h"
 
 #define FORMATS (FORMAT_JSON | FORMAT_MARKDOWN)
+#define WEEK_FIRST "2000-W01"
 
 /* ---- Answers -------------------------------------------------------------------------------------------------------- */
 
@@ -234,6 +235,8 @@ static void check_week(struct api_call *call, char week[WEEK_SIZE], const char *
   if (!week_is_valid(given))
     faults_add(call->faults, FAULT_OUT_OF_RANGE, "/week", now, "\"%s\" is no ISO 8601 week such as %s",
                read_excerpt(excerpt, given), now);
+  else if (strcmp(given, WEEK_FIRST) < 0)
+    faults_add(call->faults, FAULT_OUT_OF_RANGE, "/week", now, "%s lies before the year 2000", given);
   else if (strcmp(given, now) > 0)
     faults_add(call->faults, FAULT_OUT_OF_RANGE, "/week", now, "%s has not begun; it is %s", given, now);
   else

@@ -58,28 +58,45 @@ static void read_bucket(struct request *request, struct api_call *call)
     request->query.offset_ms = MONDAY_MS;
 }
 
-/* A path is names joined by dots; anything else could be read as more than a path. */
-static bool is_path(const char *text)
+#define STRESS(path)                                                                                                   \
+  "stress.input_doubled." path, "stress.output_doubled." path, "stress.bursts_doubled." path,                          \
+      "stress.power_cap_minus_20_percent." path, "stress.one_gpu_throttled." path, "stress.replica_lost." path,        \
+      "stress.kernels_fall_back." path,
+#define PATH(path) path,
+static const char *const predicted_paths[] = {
+#include "api/figure_paths.def"
+    NULL};
+#undef PATH
+#undef STRESS
+
+static bool is_listed(const char *path, const char *const *paths)
 {
-  const size_t length = strlen(text);
-  return length > 0 && length < 128 && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_.") == length &&
-         text[0] != '.' && text[length - 1] != '.' && strstr(text, "..") == NULL;
+  for (; *paths != NULL; paths++)
+    if (strcmp(*paths, path) == 0)
+      return true;
+  return false;
 }
 
-static const char *nearest_metric(const char *text)
+/* What is measured are the figures that have columns. */
+static void check_metric(struct api_call *call, const char *path, bool is_observed)
 {
-  const char *words[STORE_FIGURE_COUNT + 1] = {NULL};
+  const char *observed_paths[STORE_FIGURE_COUNT + 1] = {NULL};
+  const char *const *paths = is_observed ? observed_paths : predicted_paths;
+  char excerpt[READ_EXCERPT_SIZE];
   for (size_t i = 0; i < STORE_FIGURE_COUNT; i++)
-    words[i] = store_figures[i].path;
-  return read_nearest(text, words);
+    observed_paths[i] = store_figures[i].path;
+  if (!is_listed(path, paths))
+    faults_add(call->faults, FAULT_UNKNOWN_VALUE, "?metric", read_nearest(path, paths),
+               "\"%s\" is not the dotted path of a figure%s", read_excerpt(excerpt, path),
+               is_observed ? " that is measured" : "");
 }
 
+/* After read_by, which says where from. */
 static void read_metrics(struct request *request, struct api_call *call)
 {
   const size_t given = call->request->query != NULL
                            ? call->request->query(call->request->cls, "metric", request->metrics, METRICS_MAX)
                            : 0;
-  char excerpt[READ_EXCERPT_SIZE];
   request->metric_count = given < METRICS_MAX ? given : METRICS_MAX;
   if (given == 0)
     faults_add(call->faults, FAULT_MISSING, "?metric", "cost.per_successful_request_usd",
@@ -88,9 +105,7 @@ static void read_metrics(struct request *request, struct api_call *call)
     faults_add(call->faults, FAULT_OUT_OF_RANGE, "?metric", NULL, "is given %zu times; at most %d are answered at once",
                given, METRICS_MAX);
   for (size_t i = 0; i < request->metric_count; i++)
-    if (!is_path(request->metrics[i]))
-      faults_add(call->faults, FAULT_UNKNOWN_VALUE, "?metric", nearest_metric(request->metrics[i]),
-                 "\"%s\" is not the dotted path of a figure", read_excerpt(excerpt, request->metrics[i]));
+    check_metric(call, request->metrics[i], request->query.is_observed);
 }
 
 static void read_by(struct request *request, struct api_call *call)
@@ -132,8 +147,8 @@ static enum err read_request(struct request *request, struct api_call *call, str
                                         .profile = call_query(call, "profile"),
                                         .points_max = POINTS_MAX}};
   read_bucket(request, call);
-  read_metrics(request, call);
   read_by(request, call);
+  read_metrics(request, call);
   read_times(request, call);
   return call->faults->count == 0 ? ERR_OK : error_set(e, ERR_INVALID, "", "the query is not valid");
 }

@@ -274,18 +274,13 @@ const struct sketch_calibration *sketch_calibration(const struct sketch *sketch,
 static void read_context(const json_t *value, const char *pointer, void *to, struct faults *faults)
 {
   struct sketch *sketch = to;
-  json_t *object = read_iterable(value), *member;
-  const char *key;
-  char at[160];
-  if (!json_is_object(value))
-    faults_add(faults, FAULT_WRONG_TYPE, pointer, NULL, "is %s; an object of strings is expected",
-               read_type_name(value));
-  json_object_foreach(object, key, member)
-  {
-    read_pointer(at, sizeof at, pointer, key);
-    if (!json_is_string(member))
-      faults_add(faults, FAULT_WRONG_TYPE, at, NULL, "is %s; a string is expected", read_type_name(member));
-  }
+  char text[2049];
+  const struct read_field fields[] = {
+      {.name = "commit", .kind = READ_TEXT, .allows_null = true, .to = text, .size = 129},
+      {.name = "ref", .kind = READ_TEXT, .allows_null = true, .to = text, .size = 257},
+      {.name = "url", .kind = READ_TEXT, .allows_null = true, .to = text, .size = sizeof text},
+  };
+  (void)read_object(value, pointer, fields, COUNT_OF(fields), faults);
   sketch->context = json_deep_copy(value);
 }
 

@@ -15,6 +15,13 @@
 #define USD_MIN 1e-12
 #define USD_MAX 1e12
 
+/* An object that promises nothing is one in which something was forgotten. */
+static void refuse_empty(const json_t *value, const char *pointer, const char *members, struct faults *faults)
+{
+  if (json_object_size(value) == 0)
+    faults_add(faults, FAULT_MISSING, pointer, NULL, "is empty; %s is expected", members);
+}
+
 static void read_percentiles(const json_t *value, const char *pointer, void *to, struct faults *faults)
 {
   struct percentiles *limits = to;
@@ -23,7 +30,8 @@ static void read_percentiles(const json_t *value, const char *pointer, void *to,
       {.name = "p90", .kind = READ_NUMBER, .to = &limits->p90, .min = 1e-3, .max = SKETCH_MS_MAX},
       {.name = "p99", .kind = READ_NUMBER, .to = &limits->p99, .min = 1e-3, .max = SKETCH_MS_MAX},
   };
-  (void)read_object(value, pointer, fields, COUNT_OF(fields), faults);
+  if (read_object(value, pointer, fields, COUNT_OF(fields), faults))
+    refuse_empty(value, pointer, "p50, p90 or p99", faults);
 }
 
 static void read_mean(const json_t *value, const char *pointer, void *to, struct faults *faults)
@@ -56,7 +64,8 @@ static void read_cost(const json_t *value, const char *pointer, void *to, struct
        .max = USD_MAX},
       {.name = "monthly_usd", .kind = READ_NUMBER, .to = &targets->cost_monthly_usd, .min = USD_MIN, .max = USD_MAX},
   };
-  (void)read_object(value, pointer, fields, COUNT_OF(fields), faults);
+  if (read_object(value, pointer, fields, COUNT_OF(fields), faults))
+    refuse_empty(value, pointer, "a limit such as per_successful_request_usd", faults);
 }
 
 /* Quality targets change no figure: they are checked here and judged by api/quality.c. */
@@ -67,7 +76,7 @@ static void read_quality(const json_t *value, const char *pointer, void *to, str
   const struct read_field fields[] = {
       {.name = "benchmark", .kind = READ_TEXT, .is_required = true, .to = benchmark, .size = sizeof benchmark},
       {.name = "slice", .kind = READ_TEXT, .to = slice, .size = sizeof slice},
-      {.name = "min", .kind = READ_NUMBER, .is_required = true, .to = &least},
+      {.name = "min", .kind = READ_NUMBER, .is_required = true, .to = &least, .min = 0, .max = 1},
   };
   (void)to;
   if (!json_is_array(value)) {
@@ -119,7 +128,9 @@ void sketch_read_success(const json_t *value, const char *pointer, void *to, str
       {.name = "mean_itl_ms", .kind = READ_NUMBER, .to = &success->itl_ms.mean, .min = 1e-3, .max = SKETCH_MS_MAX},
       {.name = "e2e_ms", .kind = READ_NUMBER, .to = &success->e2e_ms.mean, .min = 1e-3, .max = SKETCH_MS_MAX},
   };
-  success->are_given = read_object(value, pointer, fields, COUNT_OF(fields), faults) && json_object_size(value) > 0;
+  success->are_given = read_object(value, pointer, fields, COUNT_OF(fields), faults);
+  if (success->are_given)
+    refuse_empty(value, pointer, "ttft_ms, mean_itl_ms or e2e_ms", faults);
 }
 
 static void read_managed_api(const json_t *value, const char *pointer, void *to, struct faults *faults)

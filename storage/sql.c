@@ -63,6 +63,9 @@ void connection_log(const struct connection *c, const char *format, ...)
 enum err sql_error(struct connection *c, int rc, const char *sql, struct error *e)
 {
   const struct meaning *meaning = meaning_of(rc);
+  const bool is_of_the_file = meaning->err == ERR_UNAVAILABLE; /* whatever the statement was */
+  if (is_of_the_file)
+    sql = NULL;
   if (meaning->is_logged)
     connection_log(c, "store: %s: SQLite %d (%s)%s%.400s", meaning->sentence, rc,
                    c->db != NULL ? sqlite3_errmsg(c->db) : sqlite3_errstr(rc), sql != NULL ? " in: " : "",

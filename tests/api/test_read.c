@@ -70,7 +70,7 @@ START_TEST(good_values)
   struct sample sample;
   read_sample(&sample, "{\"number\": -1.5, \"bounded\": 10, \"count\": 4294967295, \"integer\": null, \"flag\": true,"
                        "\"tristate\": false, \"word\": \"blue\", \"text\": \"h\xc3\xa9llo\", \"name\": \"a.b-c_9\","
-                       "\"other\": {\"x\": 1}, \"$schema\": \"s\", \"description\": 3}");
+                       "\"other\": {\"x\": 1}, \"$schema\": \"s\", \"description\": \"d\"}");
   /* "héllo" is six bytes and does not fit; everything else is fine */
   ck_assert_uint_eq(faults.count, 1);
   expect_fault(0, FAULT_OUT_OF_RANGE, "/a/text", "");

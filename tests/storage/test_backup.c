@@ -78,6 +78,9 @@ START_TEST(test_what_is_no_database_is_refused)
   store_close(store);
   store = NULL;
   ck_assert_err(store_restore(&aside, copy, &options, &error), ERR_UNAVAILABLE);
+  ck_assert_says("not a database");
+  ck_assert_ptr_nonnull(strstr(last_log, "not a database"));
+  ck_assert_msg(strstr(last_log, "PRAGMA") == NULL, "%s", last_log); /* the statement has nothing to do with it */
   ck_assert_ptr_null(aside);
   ck_assert_uint_eq(evaluations_in(path), 0); /* still there */
 }
