@@ -57,14 +57,16 @@ static void run_handler(struct work *work)
   struct http_call *call = call_of(work);
   http_call_handle(call);
   http_encode(call);
-  resume(call);
 }
 
 static void run_encoder(struct work *work)
 {
-  struct http_call *call = call_of(work);
-  http_encode(call);
-  resume(call);
+  http_encode(call_of(work));
+}
+
+static void finish_work(struct work *work)
+{
+  resume(call_of(work));
 }
 
 static void refuse_closing(struct work *work)
@@ -79,6 +81,7 @@ static void refuse_closing(struct work *work)
 static enum MHD_Result hand_over(struct http_call *call, void (*run)(struct work *work))
 {
   call->work.run = run;
+  call->work.finish = finish_work;
   call->work.refuse = refuse_closing;
   call->work.lane = run == run_handler && call->route.computes ? WORK_HEAVY : WORK_QUICK;
   call->state = HTTP_WAITING;

@@ -19,8 +19,9 @@ struct workers {
   pthread_mutex_t lock; /* guards everything below but threads */
   pthread_cond_t wake;
   struct lane lanes[WORK_LANES];
-  unsigned queue_max, quick_in_a_row;
+  unsigned queue_max, quick_in_a_row, running_count;
   int64_t patience_us, heavy_mean_us; /* running mean of what a heavy piece takes; 0 = none has run */
+  int64_t idle_seen_us;               /* when a push last found a worker without work */
   bool is_closing;
   unsigned thread_count;
   pthread_t threads[];
@@ -50,20 +51,31 @@ static struct work *take(struct workers *workers)
   return take_from(&lanes[WORK_QUICK]);
 }
 
-/* Outside the lock. */
-static int64_t run_timed(struct work *work)
-{
-  const int64_t began_us = clock_monotonic_us();
-  work->run(work); /* which may free it */
-  return clock_monotonic_us() - began_us;
-}
-
 static void note_heavy(struct workers *workers, int64_t took_us)
 {
   if (workers->heavy_mean_us == 0)
     workers->heavy_mean_us = took_us;
   else
     workers->heavy_mean_us += (took_us - workers->heavy_mean_us) / MEAN_SHARE;
+}
+
+/* With the lock held before and after, and not meanwhile. The worker counts as free before anybody is told that the work is
+   done: who then comes with more must not be refused for what is over. */
+static void run_unlocked(struct workers *workers, struct work *work)
+{
+  const bool is_heavy = work->lane == WORK_HEAVY;
+  int64_t began_us;
+  workers->running_count++;
+  (void)pthread_mutex_unlock(&workers->lock);
+  began_us = clock_monotonic_us();
+  work->run(work);
+  (void)pthread_mutex_lock(&workers->lock);
+  workers->running_count--;
+  if (is_heavy)
+    note_heavy(workers, clock_monotonic_us() - began_us);
+  (void)pthread_mutex_unlock(&workers->lock);
+  work->finish(work); /* which may free it */
+  (void)pthread_mutex_lock(&workers->lock);
 }
 
 static void *run_worker(void *cls)
@@ -76,16 +88,13 @@ static void *run_worker(void *cls)
       (void)pthread_cond_wait(&workers->wake, &workers->lock);
     if (work == NULL)
       break;
-    const bool is_refused = workers->is_closing, is_heavy = work->lane == WORK_HEAVY;
-    int64_t took_us = 0;
-    (void)pthread_mutex_unlock(&workers->lock);
-    if (is_refused)
+    if (workers->is_closing) {
+      (void)pthread_mutex_unlock(&workers->lock);
       work->refuse(work);
-    else
-      took_us = run_timed(work);
-    (void)pthread_mutex_lock(&workers->lock);
-    if (is_heavy && !is_refused)
-      note_heavy(workers, took_us);
+      (void)pthread_mutex_lock(&workers->lock);
+    } else {
+      run_unlocked(workers, work);
+    }
   }
   (void)pthread_mutex_unlock(&workers->lock);
   return NULL;
@@ -102,6 +111,7 @@ enum err workers_open(struct workers **out, unsigned threads, unsigned queue_max
   (void)pthread_cond_init(&workers->wake, NULL);
   workers->queue_max = queue_max;
   workers->patience_us = patience_us;
+  workers->idle_seen_us = clock_monotonic_us();
   while (error == 0 && workers->thread_count < threads) {
     error = pthread_create(&workers->threads[workers->thread_count], NULL, run_worker, workers);
     workers->thread_count += error == 0;
@@ -114,17 +124,26 @@ enum err workers_open(struct workers **out, unsigned threads, unsigned queue_max
   return ERR_OK;
 }
 
-/* All waiting pieces, shared among the threads, each as long as the mean. */
-static bool would_wait_too_long(const struct workers *workers)
+/* A burst may wait for as long as the patience. A queue that has stood for that long is no burst: all that waiting in it
+   would add is latency, so only one piece for each thread may. The wait is that of the pieces which free workers do not take
+   at once, shared among the threads, each as long as the mean. */
+static bool would_wait_too_long(const struct workers *workers, unsigned free_count, int64_t now_us)
 {
-  const int64_t wait_us = workers->heavy_mean_us * workers->lanes[WORK_HEAVY].queued / workers->thread_count;
-  return wait_us > workers->patience_us && wait_us > workers->heavy_mean_us;
+  const unsigned queued = workers->lanes[WORK_HEAVY].queued, waiting = queued > free_count ? queued - free_count : 0;
+  const bool is_burst = now_us - workers->idle_seen_us <= workers->patience_us;
+  const int64_t wait_us = workers->heavy_mean_us * waiting / workers->thread_count;
+  return wait_us > 0 && wait_us >= workers->heavy_mean_us && (!is_burst || wait_us > workers->patience_us);
 }
 
-static bool has_room(const struct workers *workers, enum work_lane lane)
+static bool has_room(struct workers *workers, enum work_lane lane)
 {
   const unsigned queued = workers->lanes[WORK_QUICK].queued + workers->lanes[WORK_HEAVY].queued;
-  return !workers->is_closing && queued < workers->queue_max && (lane != WORK_HEAVY || !would_wait_too_long(workers));
+  const unsigned free_count = workers->thread_count - workers->running_count;
+  const int64_t now_us = clock_monotonic_us();
+  if (free_count > queued)
+    workers->idle_seen_us = now_us;
+  return !workers->is_closing && queued < workers->queue_max &&
+         (lane != WORK_HEAVY || !would_wait_too_long(workers, free_count, now_us));
 }
 
 bool workers_push(struct workers *workers, struct work *work)

@@ -2,7 +2,7 @@
    go before evaluations, which take a hundred times as long. What would wait too long is refused at once: an answer in time
    or a plain refusal, never a queue that only grows.
    Threads: workers_push from any thread; open and close from one. Ownership: work items stay the caller's and are handed
-   to exactly one of run or refuse when push took them. */
+   to exactly one of run with finish, or refuse, when push took them. */
 #ifndef FITD_SERVER_WORKERS_H
 #define FITD_SERVER_WORKERS_H
 
@@ -17,10 +17,12 @@ struct work {
   struct work *next;
   enum work_lane lane;
   void (*run)(struct work *work);
-  void (*refuse)(struct work *work); /* the workers are closing; called instead of run */
+  void (*finish)(struct work *work); /* after run: tells whoever waits for it */
+  void (*refuse)(struct work *work); /* the workers are closing; called instead of both */
 };
 
-/* `patience_us`: heavy work that would wait longer than this, and longer than one such piece takes, is refused. */
+/* `patience_us`: heavy work that would wait longer than this, and as long as one such piece takes, is refused; so is all that
+   would wait as long as one such piece takes once no worker has been idle for this time. */
 enum err workers_open(struct workers **out, unsigned threads, unsigned queue_max, int64_t patience_us,
                       struct error *e) MUST_CHECK;
 /* False when the queue is full, the wait would be too long, or the workers are closing. */

@@ -27,8 +27,13 @@ static struct counted *counted_of(struct work *work)
 
 static void run(struct work *work)
 {
+  (void)work;
   (void)pthread_mutex_lock(&gate);
   (void)pthread_mutex_unlock(&gate);
+}
+
+static void finish(struct work *work)
+{
   (void)atomic_fetch_add(&counted_of(work)->runs, 1);
 }
 
@@ -41,6 +46,7 @@ static bool push_to(enum work_lane lane, struct counted *item)
 {
   item->work.lane = lane;
   item->work.run = run;
+  item->work.finish = finish;
   item->work.refuse = refuse;
   return workers_push(workers, &item->work);
 }
@@ -127,7 +133,7 @@ static void note_number(struct work *work)
 static void push_numbered(struct numbered *item, enum work_lane lane, unsigned number)
 {
   item->number = number;
-  item->counted.work = (struct work){.lane = lane, .run = note_number, .refuse = refuse};
+  item->counted.work = (struct work){.lane = lane, .run = note_number, .finish = finish, .refuse = refuse};
   ck_assert(workers_push(workers, &item->counted.work));
 }
 
@@ -162,29 +168,86 @@ static void take_a_while(struct work *work)
   run(work);
 }
 
-/* Without patience one piece may wait for each thread: a third would come after two, which is two times the mean. */
-START_TEST(heavy_work_that_would_wait_too_long_is_refused)
+static void open_busy(struct counted *first, int64_t patience)
 {
-  static struct counted items[6];
-  ck_assert_int_eq((int)workers_open(&workers, 1, 100, 0, &error), ERR_OK);
-  items[0].work = (struct work){.lane = WORK_HEAVY, .run = take_a_while, .refuse = refuse};
-  ck_assert(workers_push(workers, &items[0].work));
-  while (atomic_load(&items[0].runs) == 0)
+  ck_assert_int_eq((int)workers_open(&workers, 1, 100, patience, &error), ERR_OK);
+  first[0].work = (struct work){.lane = WORK_HEAVY, .run = take_a_while, .finish = finish, .refuse = refuse};
+  ck_assert(workers_push(workers, &first[0].work));
+  while (atomic_load(&first[0].runs) == 0)
     suite_sleep_s(0.001);
-  suite_sleep_s(0.1); /* the mean is known now */
+  suite_sleep_s(0.1); /* the mean is known now: about 50 ms */
   (void)pthread_mutex_lock(&gate);
-  ck_assert(push_to(WORK_HEAVY, &items[1]));
-  suite_sleep_s(0.2); /* the thread has it */
-  ck_assert(push_to(WORK_HEAVY, &items[2]));
-  ck_assert(push_to(WORK_HEAVY, &items[3]));
-  ck_assert(!push_to(WORK_HEAVY, &items[4]));
-  ck_assert(push_to(WORK_QUICK, &items[5]));
+  ck_assert(push_to(WORK_HEAVY, &first[1]));
+  suite_sleep_s(0.2); /* the thread has it and waits at the gate */
+}
+
+static void open_the_gate(const struct counted *last)
+{
   (void)pthread_mutex_unlock(&gate);
-  while (atomic_load(&items[3].runs) == 0)
+  while (atomic_load(&last->runs) == 0)
     suite_sleep_s(0.001);
   workers_close(workers);
-  ck_assert_int_eq(atomic_load(&items[4].runs) + atomic_load(&items[4].refusals), 0);
-  ck_assert_int_eq(atomic_load(&items[5].runs), 1);
+}
+
+/* Without patience one piece may wait for each thread: a second would come after two, which is twice the time and more. */
+START_TEST(heavy_work_that_would_wait_too_long_is_refused)
+{
+  static struct counted items[5];
+  open_busy(items, 0);
+  ck_assert(push_to(WORK_HEAVY, &items[2]));
+  ck_assert(!push_to(WORK_HEAVY, &items[3]));
+  ck_assert(push_to(WORK_QUICK, &items[4]));
+  open_the_gate(&items[2]);
+  ck_assert_int_eq(atomic_load(&items[3].runs) + atomic_load(&items[3].refusals), 0);
+  ck_assert_int_eq(atomic_load(&items[4].runs), 1);
+}
+END_TEST
+
+/* With patience a burst may queue. The worker is then busy for longer than the patience: the queue stands, and one piece may
+   wait for each thread as without; there are more already. */
+START_TEST(patience_is_for_bursts)
+{
+  static struct counted items[7];
+  open_busy(items, 2000000);
+  for (size_t i = 2; i < 6; i++)
+    ck_assert(push_to(WORK_HEAVY, &items[i]));
+  suite_sleep_s(2.2);
+  ck_assert(!push_to(WORK_HEAVY, &items[6]));
+  open_the_gate(&items[5]);
+  ck_assert_int_eq(atomic_load(&items[6].runs) + atomic_load(&items[6].refusals), 0);
+}
+END_TEST
+
+static atomic_bool was_refused;
+
+static void take_a_moment(struct work *work)
+{
+  suite_sleep_s(0.001);
+  run(work);
+}
+
+/* As a client that asks again when it has its answer, with one more waiting: never more than one for each thread. */
+static void finish_and_ask_again(struct work *work)
+{
+  static atomic_int rounds;
+  if (atomic_fetch_add(&rounds, 1) < 200 && !workers_push(workers, work))
+    atomic_store(&was_refused, true);
+  (void)atomic_fetch_add(&counted_of(work)->refusals, 1); /* counts the rounds here */
+}
+
+START_TEST(what_is_over_refuses_nothing)
+{
+  static struct counted items[2];
+  ck_assert_int_eq((int)workers_open(&workers, 1, 100, 0, &error), ERR_OK);
+  for (size_t i = 0; i < 2; i++) {
+    items[i].work =
+        (struct work){.lane = WORK_HEAVY, .run = take_a_moment, .finish = finish_and_ask_again, .refuse = refuse};
+    ck_assert(workers_push(workers, &items[i].work));
+  }
+  while (atomic_load(&items[0].refusals) + atomic_load(&items[1].refusals) < 200 && !atomic_load(&was_refused))
+    suite_sleep_s(0.001);
+  workers_close(workers);
+  ck_assert(!atomic_load(&was_refused));
 }
 END_TEST
 
@@ -197,5 +260,7 @@ int main(void)
   tcase_add_test(tcase, closing_finishes_what_runs_and_refuses_what_waits);
   tcase_add_test(tcase, quick_work_goes_first_and_heavy_does_not_starve);
   tcase_add_test(tcase, heavy_work_that_would_wait_too_long_is_refused);
+  tcase_add_test(tcase, patience_is_for_bursts);
+  tcase_add_test(tcase, what_is_over_refuses_nothing);
   return suite_run(suite);
 }
