@@ -1,4 +1,4 @@
-/* Matching of paths against the table. A linear walk: a few dozen rows, most of which differ in the first bytes. */
+/* Matching of paths against the table. A linear walk over a hundred rows, most of which differ early. */
 #include "api/router.h"
 
 #include <limits.h>
@@ -43,6 +43,21 @@ static int pattern_match(const char *pattern, const char *path, char params[2][8
   return *path == '\0' ? count : -1;
 }
 
+/* Nearly all paths and rows begin with this: looking at the byte behind it first spares most of the walk. */
+#define COMMON "/v1/"
+#define COMMON_BYTES (sizeof COMMON - 1)
+
+static bool has_common(const char *text)
+{
+  return strncmp(text, COMMON, COMMON_BYTES) == 0;
+}
+
+static bool differs_early(const char *pattern, const char *path)
+{
+  const char next = has_common(pattern) ? pattern[COMMON_BYTES] : '{';
+  return next != '{' && next != path[COMMON_BYTES];
+}
+
 static void allow_add(char *allow, size_t size, const char *method)
 {
   if (allow[0] != '\0')
@@ -67,12 +82,15 @@ void router_match(struct route_match *out, const struct route *routes, size_t co
                   const char *path)
 {
   const char *wanted = strcmp(method, "HEAD") == 0 ? "GET" : method;
+  const bool is_common = has_common(path);
   int fewest = INT_MAX;
   char params[2][80];
   out->pattern = NULL;
   out->route = NULL;
   out->allow[0] = '\0';
   for (size_t i = 0; i < count; i++) {
+    if (is_common && differs_early(routes[i].pattern, path))
+      continue;
     params[0][0] = params[1][0] = '\0';
     const int found = pattern_match(routes[i].pattern, path, params);
     if (found < 0 || found > fewest)
