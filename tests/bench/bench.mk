@@ -1,7 +1,10 @@
-# HTTP benchmark: the daemon beside a libmicrohttpd hello-world, both from the release build.
-bench-http: ## rates and latencies of the daemon beside a libmicrohttpd hello-world
-	$(MAKE) FLAVOUR=release build/release/fitd build/release/tests/bench/hello build/release/tests/bench/bench_http
+# HTTP benchmarks: the daemon beside a libmicrohttpd hello-world, both from the release build, and nginx where it is.
+$(B)/tests/bench/bench_http $(B)/tests/bench/bench_overload: $(B)/tests/bench/http_load.o
+bench-http: ## rates and latencies of the daemon beside a libmicrohttpd hello-world and nginx; idle clients; overload
+	$(MAKE) FLAVOUR=release build/release/fitd build/release/tests/bench/hello build/release/tests/bench/bench_http \
+	  build/release/tests/bench/bench_overload
 	build/release/tests/bench/bench_http
+	build/release/tests/bench/bench_overload
 
 bench-core: ## CPU time of the core beside a plain roofline loop
 	$(MAKE) FLAVOUR=release build/release/tests/bench/bench_core
