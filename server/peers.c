@@ -107,10 +107,10 @@ void peers_enter(struct peers *peers, struct peer *peer, enum peer_phase phase, 
 /* The network thread writes nothing in these phases. What does not fit into the socket's buffer is not worth waiting for. */
 static void answer_late(const struct peer *peer)
 {
-  static const char answer[] =
-      "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n"
-      "Content-Type: application/problem+json\r\nContent-Length: 77\r\n\r\n"
-      "{\"type\":\"/problems/request-timeout\",\"title\":\"Request timeout\",\"status\":408}\r\n";
+  static const char answer[] = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n"
+                               "Content-Type: application/problem+json\r\nContent-Length: 121\r\n\r\n"
+                               "{\"type\":\"/problems/request-timeout\",\"title\":\"Request timeout\",\"status\":408,"
+                               "\"detail\":\"the request did not come in time\"}\r\n";
   int phase = atomic_load_explicit(&peer->phase, memory_order_relaxed);
   if (!peer->is_encrypted && (phase == PEER_IDLE || phase == PEER_HEADER || phase == PEER_BODY))
     (void)send(peer->fd, answer, sizeof answer - 1, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -91,7 +91,7 @@ END_TEST
 START_TEST(refusals_are_described)
 {
   const json_t *document = openapi();
-  static const char *const always[] = {"400", "406", "414", "422", "429", "500", "503"};
+  static const char *const always[] = {"400", "406", "408", "414", "422", "429", "500", "503"};
   for (size_t i = 0; i < api_route_count; i++) {
     const struct route *route = &api_routes[i];
     const json_t *responses = json_object_get(operation_of(document, route), "responses");
@@ -224,6 +224,8 @@ START_TEST(every_problem_type_is_described)
   ck_assert_int_eq(glob(suite_source_path("server/*.c"), GLOB_APPEND, NULL, &sources), 0);
   for (i = 0; i < sources.gl_pathc; i++)
     count += check_types_of(description, sources.gl_pathv[i], &refusal);
+  /* The answer that is written to a socket whose request is late. */
+  check_type(description, 408, "request-timeout");
   globfree(&sources);
   regfree(&refusal);
   ck_assert_uint_ge(count, 16); /* as many as there were when this was written: the pattern finds them */
