@@ -30,7 +30,7 @@ struct benchmark {
   double spread_ratio;  /* else: even within mean × (1 ± spread); 0 = all alike, prefill-first engines in lock-step */
   double tpot_s;        /* median as measured, if the rest is to be judged given it; 0 or NaN = predicted */
   bool is_static_batch; /* one batch, no requests join */
-  bool is_warm;         /* requests went before it: nothing is compiled or loaded in its first steps */
+  bool is_warm;         /* requests went before it */
   bool has_percentiles; /* of times to the first token and of end to end: they cost a simulation */
 };
 
