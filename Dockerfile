@@ -15,7 +15,7 @@ FROM debian:12-slim
 RUN apt-get update \
   && apt-get install -y --no-install-recommends \
     libmicrohttpd12=0.9.75-* libgnutls30=3.7.9-* libjansson4=2.14-* libsqlite3-0=3.40.1-* libcurl4=7.88.1-* libnettle8=3.8.1-* \
-    zlib1g=1:1.2.13* ca-certificates curl=7.88.1-* \
+    zlib1g=1:1.2.13* ca-certificates tzdata curl=7.88.1-* \
   && rm -rf /var/lib/apt/lists/* \
   && useradd --system --uid 10001 --home-dir /var/lib/fitd --create-home --shell /usr/sbin/nologin fitd
 COPY --from=build /out/usr/bin/fitd /usr/bin/fitd

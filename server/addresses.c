@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 
 static const unsigned char mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 static const unsigned char nat64[12] = {0, 0x64, 0xff, 0x9b};
+
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER; /* over every list: one process has one */
 
 static bool is_inside(const unsigned char bytes[16], const struct address_network *network)
 {
@@ -105,6 +108,7 @@ static unsigned least_prefix(const unsigned char bytes[16])
 bool addresses_allow(const struct addresses *allowed, const struct sockaddr *address)
 {
   unsigned char bytes[16];
+  bool is_allowed;
   if (address->sa_family == AF_INET) {
     struct sockaddr_in v4;
     memcpy(&v4, address, sizeof v4);
@@ -119,7 +123,17 @@ bool addresses_allow(const struct addresses *allowed, const struct sockaddr *add
   } else {
     return false;
   }
-  return is_listed(allowed, bytes, least_prefix(bytes));
+  (void)pthread_rwlock_rdlock(&lock); /* fails only for a lock that is none, or held by this thread for writing */
+  is_allowed = is_listed(allowed, bytes, least_prefix(bytes));
+  (void)pthread_rwlock_unlock(&lock);
+  return is_allowed;
+}
+
+void addresses_replace(struct addresses *to, const struct addresses *from)
+{
+  (void)pthread_rwlock_wrlock(&lock);
+  *to = *from;
+  (void)pthread_rwlock_unlock(&lock);
 }
 
 enum err addresses_check_host(const struct addresses *allowed, const char *host, const char *port, struct error *e)

@@ -1,5 +1,6 @@
 /* fitd token, fitd migrate, and what the commands share. Commands that need the store open it themselves, or, when a daemon
    holds it, send the same request to the daemon's control socket. */
+#include "server/addresses.h"
 #include "server/commands.h"
 
 #include <assert.h>
@@ -16,6 +17,7 @@
 #include "server/control.h"
 #include "server/deps.h"
 #include "server/listener.h"
+#include "server/zone.h"
 
 #define SYSTEM_DIRECTORY "/var/lib/fitd"
 #define SKETCH_MAX_BYTES (256 * 1024)
@@ -133,6 +135,21 @@ int commands_review_day(const struct config *config)
   return -1;
 }
 
+/* What a value alone does not tell. */
+static bool checks_meaning(const struct config *config)
+{
+  struct error e = {.code = ERR_OK};
+  struct addresses allowed;
+  struct zone *zone = NULL;
+  enum err err = addresses_parse(&allowed, config->scrape_allow, &e);
+  if (err == ERR_OK && config->time_zone[0] != '\0')
+    err = zone_open(&zone, config->time_zone, &e);
+  zone_close(zone);
+  if (err != ERR_OK)
+    (void)fprintf(stderr, "fitd: %s\n", e.message);
+  return err == ERR_OK;
+}
+
 int commands_settings(bool *runs, struct config *config, struct config_sources *sources, int argc, char *const *argv)
 {
   struct faults faults = {.count = 0};
@@ -161,6 +178,8 @@ int commands_settings(bool *runs, struct config *config, struct config_sources *
     (void)fprintf(stderr, "fitd: review_day is \"%s\"; monday … sunday or off is expected\n", config->review_day);
     return EXIT_STATUS_INVALID;
   }
+  if (!checks_meaning(config))
+    return EXIT_STATUS_INVALID;
   if (dumps)
     config_dump(stdout, config);
   else if (checks)

@@ -68,12 +68,13 @@ static void stats(void *cls, struct api_stats *out)
   out->scrapes_late = (double)counts.late;
 }
 
-/* Of the process (TZ, else the system's). */
 static int utc_offset_s(void *cls, int64_t unix_ms)
 {
+  const struct deps *deps = cls;
   const time_t seconds = (time_t)(unix_ms / 1000);
   struct tm local;
-  (void)cls;
+  if (deps->zone != NULL)
+    return zone_offset_s(deps->zone, unix_ms / 1000);
   return localtime_r(&seconds, &local) != NULL ? (int)local.tm_gmtoff : 0;
 }
 

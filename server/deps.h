@@ -9,6 +9,7 @@
 #include "server/addresses.h"
 #include "server/log.h"
 #include "server/scrape.h"
+#include "server/zone.h"
 #include "storage/store.h"
 
 struct deps {
@@ -17,6 +18,7 @@ struct deps {
   atomic_bool is_stopping; /* makes the daemon not ready */
   struct addresses scrape_allow;
   struct scrape *scrape;    /* NULL: nothing is scraped here */
+  struct zone *zone;        /* in which weeks are counted; NULL: that of the process */
   const char *review_teams; /* see api_deps; NULL = none */
 };
 void deps_fill(struct api_deps *out, struct deps *deps, size_t arena_bytes);

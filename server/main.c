@@ -60,7 +60,10 @@ static enum err open_store_and_api(struct daemon *daemon, struct error *e)
   enum err err = addresses_parse(&daemon->deps.scrape_allow, config->scrape_allow, e);
   if (err != ERR_OK)
     return err;
-  err = store_open(&daemon->deps.store, &store_options, e);
+  if (config->time_zone[0] != '\0')
+    err = zone_open(&daemon->deps.zone, config->time_zone, e);
+  if (err == ERR_OK)
+    err = store_open(&daemon->deps.store, &store_options, e);
   if (err != ERR_OK)
     return err;
   daemon->deps.review_teams = config->review_teams;
@@ -203,6 +206,7 @@ static void reload(struct daemon *daemon)
   struct faults faults = {.count = 0};
   struct error e = {.code = ERR_OK};
   struct http_settings settings;
+  struct addresses allowed;
   char fixed[256];
   struct log *log = daemon->deps.log;
   if (log_reopen(log, &e) != ERR_OK)
@@ -218,6 +222,11 @@ static void reload(struct daemon *daemon)
   }
   if (fresh.database[0] == '\0')
     memcpy(fresh.database, daemon->config.database, sizeof fresh.database);
+  if (addresses_parse(&allowed, fresh.scrape_allow, &e) != ERR_OK) {
+    log_write(log, LOG_ERROR, "settings are kept: %s", e.message);
+    return;
+  }
+  addresses_replace(&daemon->deps.scrape_allow, &allowed);
   config_reload(&daemon->config, &fresh, fixed, sizeof fixed);
   settings = http_settings(&daemon->config);
   log_set_level(log, daemon->config.log_level);
@@ -265,6 +274,7 @@ static void stop(struct daemon *daemon)
   auth_close(daemon->auth);
   api_close(daemon->api);
   store_close(daemon->deps.store);
+  zone_close(daemon->deps.zone);
 }
 
 static void tell_supervisor(const struct daemon *daemon, const char *state)

@@ -4,7 +4,7 @@
 set -eu
 
 build_packages="gcc libc6-dev make pkg-config libmicrohttpd-dev libgnutls28-dev libjansson-dev libsqlite3-dev libcurl4-openssl-dev
-  nettle-dev zlib1g-dev check curl"
+  nettle-dev zlib1g-dev check curl tzdata"
 # Programs that tests talk to where they are installed. Both are services that start when they are installed, so only CI asks.
 peer_packages="prometheus-node-exporter prometheus"
 check_packages="clang clang-format clang-tidy cppcheck pmccabe shellcheck"

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <arpa/inet.h>
 #include <unistd.h>
 
@@ -427,6 +428,76 @@ START_TEST(hangup_is_survived)
 }
 END_TEST
 
+START_TEST(settings_are_checked_for_their_meaning)
+{
+  static const char *const flags[][2] = {{"--time-zone", "Europe/Berlni"},
+                                         {"--time-zone", "../../etc/passwd"},
+                                         {"--scrape-allow", "10.0.0.0/8,nowhere"},
+                                         {"--review-day", "moonday"}};
+  for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+    const char *const arguments[] = {"--check-config", flags[i][0], flags[i][1], NULL};
+    const struct command_result result = command_run(arguments, NULL);
+    ck_assert_msg(result.exit_status == 2 && result.err[0] != '\0', "%s %s → %d", flags[i][0], flags[i][1],
+                  result.exit_status);
+  }
+}
+END_TEST
+
+static void say_networks(const char *networks)
+{
+  (void)write_file("fitd.conf", scratch_printf("scrape_allow = %s\n", networks));
+}
+
+/* The list of networks changes with the daemon running; one that is none changes nothing. */
+START_TEST(hangup_reads_the_networks_again)
+{
+  static const char node[] = "{\"url\":\"http://127.0.0.1:9/metrics\",\"profile\":\"h100-sxm-80gb\"}";
+  static const struct {
+    const char *networks;
+    long status;
+  } steps[] = {{"127.0.0.0/8", 201}, {"nowhere", 200}, {"10.0.0.0/8", 422}, {"127.0.0.0/8", 200}};
+  const char *more[] = {"--config", scratch_printf("%s/fitd.conf", fitd.dir), NULL};
+  long status = 0;
+  say_networks("10.0.0.0/8");
+  daemon_launch(&fitd, more);
+  reply_assert_status(web_put(&fitd, "/v1/nodes/n", node), 422);
+  for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+    say_networks(steps[i].networks);
+    ck_assert_int_eq(kill(fitd.pid, SIGHUP), 0);
+    for (unsigned waits = 0; waits < 100 && status != steps[i].status; waits++) {
+      suite_sleep_s(0.05); /* the signal is handled in the main loop */
+      status = web_put(&fitd, "/v1/nodes/n", node)->status;
+    }
+    ck_assert_int_eq(status, steps[i].status);
+  }
+}
+END_TEST
+
+/* Week and hour of a review are those of the zone: it is another day in Kiritimati (+14) than in Pago Pago (-11). */
+START_TEST(weeks_are_those_of_the_configured_zone)
+{
+  static const char *const zones[] = {"Pacific/Kiritimati", "Pacific/Pago_Pago"};
+  const long offsets_s[] = {14 * 3600, -11 * 3600};
+  for (size_t i = 0; i < 2; i++) {
+    const char *more[] = {"--time-zone", zones[i], NULL};
+    char wanted[16];
+    struct tm utc;
+    time_t local;
+    json_t *review;
+    daemon_launch(&fitd, more);
+    local = time(NULL) + offsets_s[i];
+    ck_assert_ptr_nonnull(gmtime_r(&local, &utc));
+    ck_assert_uint_gt(strftime(wanted, sizeof wanted, "%G-W%V", &utc), 0);
+    review = web_post(&fitd, "/v1/reviews", "{}")->json;
+    if (doc_at(review, "week") != NULL) /* 409 when both zones are in one week, which has its review already */
+      ck_assert_str_eq(doc_text(review, "week"), wanted);
+    else
+      ck_assert_ptr_nonnull(web_get_ok(&fitd, scratch_printf("/v1/reviews/%s", wanted)));
+    daemon_stop(&fitd);
+  }
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("process");
@@ -439,6 +510,9 @@ int main(void)
   tcase_add_test(commands, dumped_configuration_is_a_good_one);
   tcase_add_test(commands, bad_configuration_is_named_by_line);
   tcase_add_test(commands, bad_addresses_are_refused);
+  tcase_add_test(commands, settings_are_checked_for_their_meaning);
+  tcase_add_test(commands, hangup_reads_the_networks_again);
+  tcase_add_test(commands, weeks_are_those_of_the_configured_zone);
   tcase_add_test(commands, foreign_database_is_refused);
   tcase_add_test(commands, evaluate_without_a_server);
   tcase_add_test(commands, evaluate_agrees_with_the_daemon);
