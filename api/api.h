@@ -73,6 +73,9 @@ struct api_deps {
   void *cls;
   size_t arena_bytes;       /* memory one evaluation may use */
   const char *review_teams; /* who must sign a review: names with commas between them; "" or NULL = one team, any */
+  /* Runs job(job_cls, i) for every i below count, in any order and maybe several at once on threads of the server, and returns
+     when all are done. NULL: one after the other. */
+  void (*run_all)(void *cls, size_t count, void (*job)(void *job_cls, size_t index), void *job_cls);
   int (*utc_offset_s)(void *cls, int64_t unix_ms); /* of the time zone in which weeks are counted; NULL = UTC */
 };
 

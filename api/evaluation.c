@@ -19,6 +19,8 @@ struct result {
   const struct catalogue_profile *source;
   const char *profile; /* borrowed from the snapshot */
   json_t *document;
+  enum err code;
+  struct error error;
 };
 
 static void new_id(char to[WRITE_UUID_SIZE], const struct evaluation_options *options, unsigned sequence)
@@ -54,81 +56,105 @@ static void take_hardware(struct hardware_now *now, const struct catalogue_profi
   derate_describe(now->note, &now->derate, profile->hardware.name);
 }
 
-static enum err evaluate_profile(struct result *result, struct scorecard_identity *identity, struct arena *arena,
-                                 const struct catalogue_profile *profile, enum fit_depth depth, struct store *store,
-                                 struct error *e)
+/* One evaluation's profiles, each a job of its own: they share what is only read. */
+struct jobs {
+  struct result *results;
+  const struct scorecard_identity *identity; /* of all; a job completes its copy */
+  const struct evaluation_options *options;
+  enum fit_depth depth;
+};
+
+static enum err evaluate_profile(struct result *result, const struct jobs *jobs, struct arena *arena, struct error *e)
 {
-  const struct sketch_calibration *calibration = sketch_calibration(identity->sketch, profile);
+  const struct catalogue_profile *profile = result->source;
+  const struct sketch *sketch = jobs->identity->sketch;
+  const struct sketch_calibration *calibration = sketch_calibration(sketch, profile);
+  struct scorecard_identity identity = *jobs->identity;
   struct quality quality = {.verdict = QUALITY_UNMEASURED};
   struct hardware_now now;
-  struct fit_request request = {.workload = &identity->sketch->workload,
-                                .model = &identity->sketch->model,
+  struct fit_request request = {.workload = &sketch->workload,
+                                .model = &sketch->model,
                                 .hardware = &now.hardware,
-                                .depth = depth,
+                                .depth = jobs->depth,
                                 .calibration = calibration != NULL ? &calibration->calibration : NULL,
-                                .draft_model =
-                                    identity->sketch->has_draft_model ? &identity->sketch->draft_model : NULL};
-  const size_t mark = arena_mark(arena);
+                                .draft_model = sketch->has_draft_model ? &sketch->draft_model : NULL};
   enum err rc;
-  trace_replay_give(&request, identity->sketch);
-  take_hardware(&now, profile, identity);
-  identity->profile = profile;
-  identity->calibration = calibration;
-  identity->quality = &quality;
-  identity->hardware_note = now.note[0] != '\0' ? now.note : NULL;
-  identity->derate = identity->nodes != NULL ? &now.derate : NULL;
-  result->source = profile;
+  trace_replay_give(&request, sketch);
+  take_hardware(&now, profile, &identity);
+  identity.profile = profile;
+  identity.calibration = calibration;
+  identity.quality = &quality;
+  identity.hardware_note = now.note[0] != '\0' ? now.note : NULL;
+  identity.derate = identity.nodes != NULL ? &now.derate : NULL;
   result->profile = profile->hardware.name;
   json_decref(result->document);
   result->document = NULL;
   rc = fit_evaluate(&result->card, &request, arena, e);
   if (rc == ERR_OK)
-    rc = quality_judge(&quality, store, identity->sketch, &result->card, e);
-  if (rc == ERR_OK) {
-    result->document = scorecard_write(&result->card, identity);
-    if (result->document == NULL)
-      rc = error_set(e, ERR_NOMEM, "", "not enough memory to write the scorecard of %s", result->profile);
-  }
-  arena_release(arena, mark);
+    rc = quality_judge(&quality, jobs->options->deps->store, sketch, &result->card, e);
+  if (rc != ERR_OK)
+    return rc;
+  result->document = scorecard_write(&result->card, &identity);
+  if (result->document == NULL)
+    rc = error_set(e, ERR_NOMEM, "", "not enough memory to write the scorecard of %s", result->profile);
   return rc;
+}
+
+static void run_job(void *cls, size_t index)
+{
+  const struct jobs *jobs = cls;
+  const size_t each_bytes = 192; /* what a simulation keeps of a request */
+  const size_t arena_bytes = jobs->options->arena_bytes + jobs->identity->sketch->replay.count * each_bytes;
+  struct result *result = &jobs->results[index];
+  void *memory = malloc(arena_bytes);
+  struct arena arena;
+  if (memory == NULL) {
+    result->code = error_set(&result->error, ERR_NOMEM, "", "not enough memory for an evaluation");
+    return;
+  }
+  arena_init(&arena, memory, arena_bytes);
+  result->code = evaluate_profile(result, jobs, &arena, &result->error);
+  free(memory);
+}
+
+/* As many at a time as the server has threads to spare; the first fault in the order of the results is the one reported. */
+static enum err run_jobs(struct jobs *jobs, size_t count, struct error *e)
+{
+  const struct api_deps *deps = jobs->options->deps;
+  if (deps->run_all != NULL)
+    deps->run_all(deps->cls, count, run_job, jobs);
+  else
+    for (size_t i = 0; i < count; i++)
+      run_job(jobs, i);
+  for (size_t i = 0; i < count; i++)
+    if (jobs->results[i].code != ERR_OK) {
+      *e = jobs->results[i].error;
+      return jobs->results[i].code;
+    }
+  return ERR_OK;
 }
 
 /* Full for profiles that the sketch names and where the caller asks for it; of the default candidates only for the best,
    whose order quick figures decide. */
-static enum err deepen_best(struct result *results, struct scorecard_identity *identity, struct arena *arena,
-                            const struct evaluation_options *options, struct error *e)
-{
-  const size_t best = 5;
-  const size_t count = identity->sketch->profile_count < best ? identity->sketch->profile_count : best;
-  enum err rc = ERR_OK;
-  if (options->depth_is_given || identity->sketch->profiles_are_named)
-    return ERR_OK;
-  qsort(results, identity->sketch->profile_count, sizeof *results, by_rank);
-  for (size_t i = 0; i < count && rc == ERR_OK; i++)
-    rc = evaluate_profile(&results[i], identity, arena, results[i].source, FIT_FULL, options->deps->store, e);
-  return rc;
-}
-
-static enum err evaluate_all(struct result *results, struct scorecard_identity *identity,
+static enum err evaluate_all(struct result *results, const struct scorecard_identity *identity,
                              const struct evaluation_options *options, struct error *e)
 {
+  const size_t best = 5;
   const struct sketch *sketch = identity->sketch;
-  const enum fit_depth by_default = sketch->profiles_are_named ? FIT_FULL : FIT_QUICK;
-  const size_t each_bytes = 192; /* what a simulation keeps of a request */
-  const size_t arena_bytes = options->arena_bytes + sketch->replay.count * each_bytes;
-  void *memory = malloc(arena_bytes);
-  struct arena arena;
-  enum err rc = ERR_OK;
-  if (memory == NULL)
-    return error_set(e, ERR_NOMEM, "", "not enough memory for an evaluation");
-  arena_init(&arena, memory, arena_bytes);
-  for (size_t i = 0; i < sketch->profile_count && rc == ERR_OK; i++)
-    rc = evaluate_profile(&results[i], identity, &arena, sketch->profiles[i],
-                          options->depth_is_given ? options->depth : by_default, options->deps->store, e);
-  if (rc == ERR_OK)
-    rc = deepen_best(results, identity, &arena, options, e);
-  free(memory);
-  return rc;
+  const size_t count = sketch->profile_count;
+  const bool is_deepened = !options->depth_is_given && !sketch->profiles_are_named;
+  struct jobs jobs = {results, identity, options, options->depth_is_given ? options->depth : FIT_FULL};
+  enum err rc;
+  if (is_deepened)
+    jobs.depth = FIT_QUICK;
+  for (size_t i = 0; i < count; i++)
+    results[i].source = sketch->profiles[i];
+  rc = run_jobs(&jobs, count, e);
+  if (rc != ERR_OK || !is_deepened)
+    return rc;
+  qsort(results, count, sizeof *results, by_rank);
+  jobs.depth = FIT_FULL;
+  return run_jobs(&jobs, count < best ? count : best, e);
 }
 
 /* ---- Recommendation ------------------------------------------------------------------------------------------------- */

@@ -68,6 +68,12 @@ static void stats(void *cls, struct api_stats *out)
   out->scrapes_late = (double)counts.late;
 }
 
+static void run_all(void *cls, size_t count, void (*job)(void *job_cls, size_t index), void *job_cls)
+{
+  const struct deps *deps = cls;
+  workers_run_all(deps->workers, count, job, job_cls);
+}
+
 static int utc_offset_s(void *cls, int64_t unix_ms)
 {
   const struct deps *deps = cls;
@@ -90,5 +96,6 @@ void deps_fill(struct api_deps *out, struct deps *deps, size_t arena_bytes)
                            .cls = deps,
                            .arena_bytes = arena_bytes,
                            .review_teams = deps->review_teams,
+                           .run_all = run_all,
                            .utc_offset_s = utc_offset_s};
 }

@@ -10,6 +10,7 @@
 #include "server/log.h"
 #include "server/scrape.h"
 #include "server/zone.h"
+#include "server/workers.h"
 #include "storage/store.h"
 
 struct deps {
@@ -19,6 +20,7 @@ struct deps {
   struct addresses scrape_allow;
   struct scrape *scrape;    /* NULL: nothing is scraped here */
   struct zone *zone;        /* in which weeks are counted; NULL: that of the process */
+  struct workers *workers;  /* that share out what one request computes; NULL: none */
   const char *review_teams; /* see api_deps; NULL = none */
 };
 void deps_fill(struct api_deps *out, struct deps *deps, size_t arena_bytes);

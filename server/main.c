@@ -163,6 +163,7 @@ static enum err start(struct daemon *daemon, struct error *e)
     err = workers_open(&daemon->workers, workers, config->queue, (int64_t)config->queue_wait * 1000, e);
   if (err == ERR_OK)
     err = start_scraping(daemon, e);
+  daemon->deps.workers = daemon->workers;
   options.api = daemon->api;
   options.auth = daemon->auth;
   options.workers = daemon->workers;

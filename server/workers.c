@@ -1,7 +1,8 @@
-/* The worker pool: two bounded queues under one lock. */
+/* The worker pool: bounded queues under one lock. */
 #include "server/workers.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +49,7 @@ static struct work *take(struct workers *workers)
     return take_from(&lanes[WORK_HEAVY]);
   }
   workers->quick_in_a_row++;
-  return take_from(&lanes[WORK_QUICK]);
+  return take_from(&lanes[lanes[WORK_QUICK].queued > 0 ? WORK_QUICK : WORK_HELP]);
 }
 
 static void note_heavy(struct workers *workers, int64_t took_us)
@@ -63,14 +64,14 @@ static void note_heavy(struct workers *workers, int64_t took_us)
    done: who then comes with more must not be refused for what is over. */
 static void run_unlocked(struct workers *workers, struct work *work)
 {
-  const bool is_heavy = work->lane == WORK_HEAVY;
+  const bool is_heavy = work->lane == WORK_HEAVY, is_help = work->lane == WORK_HELP;
   int64_t began_us;
-  workers->running_count++;
+  workers->running_count += !is_help; /* who helps is as good as free: it stops after one job */
   (void)pthread_mutex_unlock(&workers->lock);
   began_us = clock_monotonic_us();
   work->run(work);
   (void)pthread_mutex_lock(&workers->lock);
-  workers->running_count--;
+  workers->running_count -= !is_help;
   if (is_heavy)
     note_heavy(workers, clock_monotonic_us() - began_us);
   (void)pthread_mutex_unlock(&workers->lock);
@@ -140,6 +141,8 @@ static bool has_room(struct workers *workers, enum work_lane lane)
   const unsigned queued = workers->lanes[WORK_QUICK].queued + workers->lanes[WORK_HEAVY].queued;
   const unsigned free_count = workers->thread_count - workers->running_count;
   const int64_t now_us = clock_monotonic_us();
+  if (lane == WORK_HELP) /* few, and none of them keeps anybody waiting */
+    return !workers->is_closing;
   if (free_count > queued)
     workers->idle_seen_us = now_us;
   return !workers->is_closing && queued < workers->queue_max &&
@@ -164,6 +167,120 @@ bool workers_push(struct workers *workers, struct work *work)
   }
   (void)pthread_mutex_unlock(&workers->lock);
   return is_taken;
+}
+
+/* ---- Jobs shared out ---- */
+
+struct team;
+struct helper {
+  struct work work; /* first */
+  struct team *team;
+};
+
+/* What the caller and its helpers share; the last one to leave frees it, as a helper may be taken up long after all is done. */
+struct team {
+  struct workers *workers;
+  void (*job)(void *cls, size_t index);
+  void *cls;
+  size_t count;
+  atomic_size_t next;
+  pthread_mutex_t lock;
+  pthread_cond_t all_done;
+  size_t done;      /* guarded by the lock */
+  unsigned members; /* likewise */
+  struct helper helpers[];
+};
+
+/* False when none was left. */
+static bool do_one(struct team *team)
+{
+  const size_t index = atomic_fetch_add(&team->next, 1);
+  if (index >= team->count)
+    return false;
+  team->job(team->cls, index);
+  (void)pthread_mutex_lock(&team->lock);
+  if (++team->done == team->count)
+    (void)pthread_cond_signal(&team->all_done);
+  (void)pthread_mutex_unlock(&team->lock);
+  return true;
+}
+
+static void leave(struct team *team)
+{
+  unsigned left;
+  (void)pthread_mutex_lock(&team->lock);
+  left = --team->members;
+  (void)pthread_mutex_unlock(&team->lock);
+  if (left > 0)
+    return;
+  (void)pthread_cond_destroy(&team->all_done);
+  (void)pthread_mutex_destroy(&team->lock);
+  free(team);
+}
+
+static struct team *team_of(struct work *work)
+{
+  return ((struct helper *)(void *)work)->team;
+}
+
+static void refuse_help(struct work *work)
+{
+  leave(team_of(work));
+}
+
+static void help(struct work *work)
+{
+  (void)do_one(team_of(work));
+}
+
+/* One job at a time: whatever else has come meanwhile goes first. */
+static void help_again(struct work *work)
+{
+  struct team *team = team_of(work);
+  if (atomic_load(&team->next) >= team->count || !workers_push(team->workers, work))
+    leave(team);
+}
+
+/* NULL: no memory. */
+static struct team *team_new(struct workers *workers, unsigned helpers, size_t count,
+                             void (*job)(void *cls, size_t index), void *cls)
+{
+  struct team *team = calloc(1, sizeof *team + helpers * sizeof team->helpers[0]);
+  if (team == NULL)
+    return NULL;
+  (void)pthread_mutex_init(&team->lock, NULL);
+  (void)pthread_cond_init(&team->all_done, NULL);
+  team->workers = workers;
+  team->job = job;
+  team->cls = cls;
+  team->count = count;
+  team->members = 1 + helpers;
+  for (unsigned i = 0; i < helpers; i++)
+    team->helpers[i] =
+        (struct helper){{.lane = WORK_HELP, .run = help, .finish = help_again, .refuse = refuse_help}, team};
+  return team;
+}
+
+void workers_run_all(struct workers *workers, size_t count, void (*job)(void *cls, size_t index), void *cls)
+{
+  const unsigned most = workers != NULL ? workers->thread_count : 0;
+  const unsigned helpers = count > most ? most : count > 1 ? (unsigned)(count - 1) : 0;
+  struct team *team = helpers > 0 ? team_new(workers, helpers, count, job, cls) : NULL;
+  if (team == NULL) {
+    for (size_t i = 0; i < count; i++)
+      job(cls, i);
+    return;
+  }
+  for (unsigned i = 0; i < helpers; i++)
+    if (!workers_push(workers, &team->helpers[i].work))
+      leave(team);
+  while (do_one(team))
+    continue;
+  (void)pthread_mutex_lock(&team->lock);
+  while (team->done < count)
+    (void)pthread_cond_wait(&team->all_done, &team->lock);
+  (void)pthread_mutex_unlock(&team->lock);
+  leave(team);
 }
 
 void workers_close(struct workers *workers)

@@ -11,7 +11,7 @@
 #include "core/error.h"
 
 struct workers;
-enum work_lane { WORK_QUICK, WORK_HEAVY, WORK_LANES };
+enum work_lane { WORK_QUICK, WORK_HEAVY, WORK_HELP, WORK_LANES }; /* help: with what another one runs, when idle */
 
 struct work {
   struct work *next;
@@ -27,6 +27,9 @@ enum err workers_open(struct workers **out, unsigned threads, unsigned queue_max
                       struct error *e) MUST_CHECK;
 /* False when the queue is full, the wait would be too long, or the workers are closing. */
 bool workers_push(struct workers *workers, struct work *work);
+/* Runs job(cls, i) once for every i below count: on the calling thread, and on workers that have nothing else to do. Returns
+   when all are done. From any thread, workers too; NULL workers: on the calling thread alone. */
+void workers_run_all(struct workers *workers, size_t count, void (*job)(void *cls, size_t index), void *cls);
 /* Refuses what waits, lets finish what runs, joins. */
 void workers_close(struct workers *workers);
 

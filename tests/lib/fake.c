@@ -6,6 +6,8 @@
 #include "tests/lib/suite.h"
 
 #include <check.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +49,34 @@ static int fake_utc_offset_s(void *cls, int64_t unix_ms)
   return fake->utc_offset_s;
 }
 
+struct share {
+  size_t count;
+  atomic_size_t next;
+  void (*job)(void *cls, size_t index);
+  void *cls;
+};
+
+static void *take_part(void *cls)
+{
+  struct share *share = cls;
+  for (size_t i = atomic_fetch_add(&share->next, 1); i < share->count; i = atomic_fetch_add(&share->next, 1))
+    share->job(share->cls, i);
+  return NULL;
+}
+
+static void fake_run_all(void *cls, size_t count, void (*job)(void *job_cls, size_t index), void *job_cls)
+{
+  const struct fake *fake = cls;
+  struct share share = {.count = count, .job = job, .cls = job_cls};
+  pthread_t threads[8];
+  ck_assert_uint_le(fake->threads, 8);
+  for (unsigned i = 0; i < fake->threads; i++)
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, take_part, &share), 0);
+  (void)take_part(&share);
+  for (unsigned i = 0; i < fake->threads; i++)
+    ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+}
+
 static void open_both(struct fake *fake)
 {
   char path[300];
@@ -59,6 +89,7 @@ static void open_both(struct fake *fake)
                                 .cls = fake,
                                 .arena_bytes = (size_t)16 << 20,
                                 .review_teams = fake->review_teams,
+                                .run_all = fake_run_all,
                                 .utc_offset_s = fake_utc_offset_s};
   struct api_deps deps = base;
   (void)snprintf(path, sizeof path, "%s/fit.db", fake->dir);

@@ -22,6 +22,7 @@ struct fake {
   char log[1024];           /* last sentence */
   const char *review_teams; /* taken over by fake_reopen */
   int utc_offset_s;
+  unsigned threads; /* beside the test's own, that evaluations are shared out to */
 };
 
 /* Opens a new store in a new directory below `parent` and the API on it; fails the running test on errors. */

@@ -251,6 +251,81 @@ START_TEST(what_is_over_refuses_nothing)
 }
 END_TEST
 
+/* ---- jobs shared out ---- */
+
+enum { JOBS = 1000 };
+static atomic_int job_runs[JOBS];
+
+static void run_job(void *cls, size_t index)
+{
+  (void)atomic_fetch_add((atomic_int *)cls, 1);
+  (void)atomic_fetch_add(&job_runs[index], 1);
+}
+
+static void forget_runs(void)
+{
+  for (int i = 0; i < JOBS; i++)
+    atomic_store(&job_runs[i], 0);
+}
+
+static void assert_each_ran(int times)
+{
+  for (int i = 0; i < JOBS; i++)
+    ck_assert_int_eq(atomic_load(&job_runs[i]), times);
+}
+
+START_TEST(jobs_are_shared_out_and_run_once)
+{
+  atomic_int sum = 0;
+  forget_runs();
+  ck_assert_int_eq((int)workers_open(&workers, 4, 10, patience_us, &error), ERR_OK);
+  for (int round = 1; round <= 50; round++) {
+    workers_run_all(workers, JOBS, run_job, &sum);
+    ck_assert_int_eq(atomic_load(&sum), round * JOBS); /* all are done when it returns */
+  }
+  assert_each_ran(50);
+  workers_run_all(workers, 0, run_job, &sum);
+  workers_run_all(workers, 1, run_job, &sum);
+  ck_assert_int_eq(atomic_load(&sum), 50 * JOBS + 1);
+  workers_close(workers);
+  workers_run_all(NULL, 1, run_job, &sum);
+  ck_assert_int_eq(atomic_load(&sum), 50 * JOBS + 2);
+}
+END_TEST
+
+struct sharing {
+  struct counted counted;
+  atomic_int sum;
+};
+
+static void share_out(struct work *work)
+{
+  struct sharing *sharing = (struct sharing *)(void *)work;
+  workers_run_all(workers, JOBS, run_job, &sharing->sum);
+  (void)atomic_fetch_add(&sharing->counted.runs, 1);
+}
+
+/* Every worker shares out at once, so none is free to help: each does its own, nobody waits for ever. Help that is still asked
+   for when the workers close is refused. */
+START_TEST(workers_share_out_themselves)
+{
+  static struct sharing items[8];
+  forget_runs();
+  ck_assert_int_eq((int)workers_open(&workers, 2, 100, patience_us, &error), ERR_OK);
+  for (int i = 0; i < 8; i++) {
+    items[i].counted.work = (struct work){.lane = WORK_HEAVY, .run = share_out, .finish = finish, .refuse = refuse};
+    ck_assert(workers_push(workers, &items[i].counted.work));
+  }
+  for (int i = 0; i < 8; i++)
+    while (atomic_load(&items[i].counted.runs) == 0)
+      suite_sleep_s(0.001);
+  workers_close(workers);
+  for (int i = 0; i < 8; i++)
+    ck_assert_int_eq(atomic_load(&items[i].sum), JOBS);
+  assert_each_ran(8);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("workers");
@@ -262,5 +337,7 @@ int main(void)
   tcase_add_test(tcase, heavy_work_that_would_wait_too_long_is_refused);
   tcase_add_test(tcase, patience_is_for_bursts);
   tcase_add_test(tcase, what_is_over_refuses_nothing);
+  tcase_add_test(tcase, jobs_are_shared_out_and_run_once);
+  tcase_add_test(tcase, workers_share_out_themselves);
   return suite_run(suite);
 }
