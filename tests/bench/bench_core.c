@@ -6,8 +6,11 @@
 #include <time.h>
 
 #include "api/catalogue.h"
+#include "core/fit_int.h"
 #include "core/frontier.h"
+#include "core/judge.h"
 #include "core/search.h"
+#include "core/stress.h"
 
 static double cpu_s(void)
 {
@@ -161,6 +164,41 @@ static double frontier_us(const struct setting *s, unsigned repeats)
   return 1e6 * (cpu_s() - began) / repeats;
 }
 
+/* What depth full simulates: the finalists, the winner's long run, its knee, and the stress cases. */
+static double simulated_us(const struct setting *s, unsigned repeats)
+{
+  static unsigned char memory[32 << 20];
+  const struct fit_request request = {.workload = &s->workload, .model = &s->model, .hardware = &s->hardware};
+  const struct judge_options options = {.requests = JUDGE_REQUESTS_FINAL};
+  const struct judge_options compared = {.requests = JUDGE_REQUESTS_COMPARE};
+  static struct search_result result;
+  static struct scorecard card;
+  double spent_s = 0;
+  for (unsigned i = 0; i < repeats; i++) {
+    struct search_input input;
+    struct judged judged;
+    struct judge_knee knee;
+    struct notes notes;
+    struct arena arena;
+    bool is_judged;
+    double began;
+    arena_init(&arena, memory, sizeof memory);
+    notes_init(&notes, &arena);
+    if (fit_resolve(&input, &request, &notes, &arena, NULL) != ERR_OK ||
+        search_best(&result, &input, SEARCH_FINALISTS, NULL, NULL, NULL) != ERR_OK)
+      return (double)NAN;
+    began = cpu_s();
+    if (judge_select(&judged, &is_judged, &result, &input, &options, &arena, NULL) != ERR_OK || !is_judged)
+      return (double)NAN;
+    const struct judge_case c = {.input = &input, .candidate = &result.best, .load_scale = 1};
+    if (judge_knee(&knee, &c, &judged, &arena, NULL) != ERR_OK ||
+        stress_fill(&card, &input, &result.best, &compared, &arena, NULL) != ERR_OK)
+      return (double)NAN;
+    spent_s += cpu_s() - began;
+  }
+  return 1e6 * spent_s / repeats;
+}
+
 static int report(const char *what, double us, double bare_us, double goal_us)
 {
   printf("%-46s %8.2f us CPU, %7.1f x the roofline loop", what, us, us / bare_us);
@@ -190,6 +228,7 @@ int main(void)
   s.workload.targets.ttft_ms.p99 = 2000;
   s.workload.targets.itl_ms.p99 = 150;
   missed += report("… judged by a short simulation", evaluate_us(&s, FIT_SIMULATED, 20), bare_us, 0);
+  missed += report("… simulation and stress of depth full", simulated_us(&s, 10), bare_us, 40000);
   missed += report("… depth full", evaluate_us(&s, FIT_FULL, 10), bare_us, 100000);
   missed += report("a what-if cell (4,096 in 0.5 s)", cell_us(&s, 500), bare_us, 122);
   missed += report("frontier of one profile", frontier_us(&s, 20), bare_us, 0);
