@@ -302,6 +302,7 @@ static enum err evaluate(json_t **card, struct bench *bench, const struct mixtur
                                 .model = &mixture->of[COMPARE_MODEL]->sketch.model,
                                 .hardware = &bench->profile.hardware,
                                 .depth = bench->depth,
+                                .are_figures_enough = true,
                                 .calibration = calibrated->has_calibration ? &calibrated->calibration : NULL,
                                 .draft_model = sketch->has_draft_model ? &sketch->draft_model : NULL};
   const struct scorecard_identity identity = {.sketch = sketch, .profile = &bench->profile};

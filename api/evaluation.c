@@ -76,6 +76,7 @@ static enum err evaluate_profile(struct result *result, const struct jobs *jobs,
                                 .model = &sketch->model,
                                 .hardware = &now.hardware,
                                 .depth = jobs->depth,
+                                .are_figures_enough = jobs->options->are_figures_enough,
                                 .calibration = calibration != NULL ? &calibration->calibration : NULL,
                                 .draft_model = sketch->has_draft_model ? &sketch->draft_model : NULL};
   enum err rc;

@@ -92,6 +92,7 @@ struct evaluation_options {
   size_t arena_bytes;
   const struct api_deps *deps; /* random */
   struct live *live;           /* for "hardware": "live"; NULL = there are no nodes here */
+  bool are_figures_enough;     /* see fit_request */
 };
 
 /* What was computed: the head (everything but scorecards), and the scorecards in the order of the answer. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/compare.h"
 #include "api/figure.h"
 #include "api/pointer.h"
 #include "api/put.h"
@@ -24,7 +25,6 @@ struct comparison {
   bool is_noise_known;
   double noise[FIGURES_MAX];
   json_t *inputs, *profiles; /* what changed; what moved */
-  bool is_sketch_changed;
 };
 
 /* ---- Inputs --------------------------------------------------------------------------------------------------------- */
@@ -84,7 +84,6 @@ static enum err compare_sketch_texts(struct comparison *c, const json_t *entry, 
     rc = record_parse(&after, c->trial->sketch.canonical, e);
   if (rc == ERR_OK)
     compare_sketches(c, before, after, "");
-  c->is_sketch_changed = json_array_size(c->inputs) > 0;
   json_decref(before);
   json_decref(after);
   store_evaluation_fini(&row);
@@ -139,11 +138,9 @@ static bool may_have_moved(const json_t *before, const json_t *after)
   return false;
 }
 
-/* The same figure with the old sketch and everything else as it is now: what is beyond it came from the sketch. */
-static json_t *figure_row(const struct figure *figure, double before, double after, const json_t *middle)
+static json_t *figure_row(const struct figure *figure, double before, double after)
 {
-  const double between = figure_value(middle, figure->metric);
-  json_t *row = json_object(), *by;
+  json_t *row = json_object();
   put_member(&row, "metric", json_string(figure->metric));
   put_member(&row, "label", json_string(figure->label));
   put_member(&row, "unit", json_string(figure->unit));
@@ -151,37 +148,88 @@ static json_t *figure_row(const struct figure *figure, double before, double aft
   put_member(&row, "after", write_number(after));
   put_member(&row, "relative", write_number(figure_change(before, after)));
   put_member(&row, "better", json_boolean(figure_worsening(figure, before, after) < 0));
-  if (isnan(between))
-    return row;
-  by = json_object();
-  put_member(&by, "sketch", write_number(after - between));
-  put_member(&by, "everything_else", write_number(between - before));
-  put_member(&row, "change_by", by);
   return row;
 }
 
 /* Figures that moved; an empty array when none did. */
-static json_t *moved_figures(const struct comparison *c, const json_t *before, const json_t *after,
-                             const json_t *middle)
+static json_t *moved_figures(const struct comparison *c, const json_t *before, const json_t *after)
 {
   json_t *rows = json_array();
   for (size_t i = 0; i < figure_count; i++) {
     const double a = figure_value(before, figures[i].metric), b = figure_value(after, figures[i].metric);
     const double change = fabs(figure_change(a, b));
     if (change > REVIEW_MOVED_RATIO && change > c->noise[i])
-      put_element(&rows, figure_row(&figures[i], a, b, middle));
+      put_element(&rows, figure_row(&figures[i], a, b));
   }
   return rows;
 }
 
-/* Where the sketch and something else changed, the old sketch runs once more. *middle is the caller's, NULL otherwise. */
-static enum err run_middle(json_t **middle, const struct comparison *c, const char *profile, const json_t *before,
-                           struct error *e)
+/* ---- Which input moved them ----------------------------------------------------------------------------------------- */
+
+/* What is left when all steps are told: of several inputs together, and what this version does not reproduce. */
+static void put_rest(json_t **to, const json_t *figure, const char *name)
 {
-  *middle = NULL;
-  if (!c->is_sketch_changed || !c->is_old_open)
-    return ERR_OK;
-  return trial_run_held(middle, &c->old, profile, NULL, json_integer_value(json_object_get(before, "seed")), e);
+  const double rest = json_number_value(json_object_get(figure, name));
+  if (fabs(rest) > TRIAL_ARITHMETIC * fabs(json_number_value(json_object_get(figure, "before"))))
+    put_member(to, name, write_number(rest));
+}
+
+/* {"price": 0.4, "sketch": -0.1, "interaction": 0.01}: the steps of the waterfall, in the figure's unit. */
+static json_t *change_by(const json_t *figure)
+{
+  const json_t *steps = json_object_get(figure, "steps"), *step;
+  json_t *to = json_object();
+  size_t i;
+  json_array_foreach(steps, i, step)
+  {
+    put_member(&to, json_string_value(json_object_get(step, "input")), record_share(json_object_get(step, "change")));
+  }
+  put_rest(&to, figure, "interaction");
+  put_rest(&to, figure, "not_reproduced");
+  return to;
+}
+
+static bool add_blame(json_t *rows, const json_t *waterfall)
+{
+  const json_t *figure;
+  json_t *row;
+  size_t i, k;
+  json_array_foreach(rows, i, row)
+  {
+    json_array_foreach(waterfall, k, figure)
+    {
+      if (pointer_same_value(json_object_get(row, "metric"), json_object_get(figure, "metric")) &&
+          json_object_set_new(row, "change_by", change_by(figure)) != 0)
+        return false;
+    }
+  }
+  return true;
+}
+
+/* The waterfall between the two scorecards, as /v1/scorecards/{id}/compare gives it; without one, as where this version can not
+   read what a scorecard was made from, the figures stand without. */
+static enum err blame(const struct comparison *c, json_t *rows, const json_t *before, const json_t *after,
+                      struct error *e)
+{
+  struct api_call *call = c->review->call;
+  struct explain_inputs *sides = calloc(2, sizeof *sides);
+  json_t *document = NULL;
+  enum err rc = sides != NULL ? ERR_OK : record_nomem(e);
+  if (rc == ERR_OK)
+    rc = explain_load(&sides[0], call, json_string_value(json_object_get(before, "id")), e);
+  if (rc == ERR_OK)
+    rc = explain_load(&sides[1], call, json_string_value(json_object_get(after, "id")), e);
+  if (rc == ERR_OK)
+    rc = compare_write(&document, &sides[0], &sides[1], call_deps(call)->arena_bytes, e);
+  if (rc == ERR_OK && !add_blame(rows, json_object_get(document, "waterfall")))
+    rc = record_nomem(e);
+  if (sides != NULL) {
+    explain_inputs_fini(&sides[0]);
+    explain_inputs_fini(&sides[1]);
+  }
+  free(sides);
+  json_decref(document);
+  return rc == ERR_NOT_FOUND || rc == ERR_CONFLICT ? ERR_OK : rc;
 }
 
 static enum err compare_pair(struct comparison *c, const char *profile, const json_t *before, const json_t *after,
@@ -189,21 +237,20 @@ static enum err compare_pair(struct comparison *c, const char *profile, const js
 {
   const bool is_verdict_same =
       pointer_same_value(json_object_get(before, "verdict"), json_object_get(after, "verdict"));
-  json_t *middle = NULL, *rows, *row;
+  json_t *rows, *row;
   enum err rc = ERR_OK;
   compare_profile(c, profile, before, after);
   if (!may_have_moved(before, after) && is_verdict_same)
     return ERR_OK;
   rc = learn_noise(c, before, after, e);
-  if (rc == ERR_OK)
-    rc = run_middle(&middle, c, profile, before, e);
   if (rc != ERR_OK)
     return rc;
-  rows = moved_figures(c, before, after, middle);
-  json_decref(middle);
-  if (json_array_size(rows) == 0 && is_verdict_same) {
+  rows = moved_figures(c, before, after);
+  if (json_array_size(rows) > 0)
+    rc = blame(c, rows, before, after, e);
+  if (rc != ERR_OK || (json_array_size(rows) == 0 && is_verdict_same)) {
     json_decref(rows);
-    return ERR_OK;
+    return rc;
   }
   row = json_object();
   put_member(&row, "profile", json_string(profile));

@@ -5,6 +5,7 @@
 
 #include "api/figure.h"
 #include "api/pointer.h"
+#include "api/read.h"
 #include "api/review.h"
 #include "api/write.h"
 
@@ -126,21 +127,60 @@ static void put_workloads(struct text *to, const json_t *workloads)
   }
 }
 
-static void put_moved(struct text *to, const json_t *profile)
+static bool has_blame(const json_t *rows)
 {
   const json_t *row;
   size_t i;
-  text_printf(to, "\n| %s (%s) | before | now | change |\n|---|---:|---:|---:|\n", text_at(profile, "profile", ""),
-              text_at(profile, "verdict", ""));
-  json_array_foreach(json_object_get(profile, "figures"), i, row)
+  json_array_foreach(rows, i, row)
+  {
+    if (json_object_size(json_object_get(row, "change_by")) > 0)
+      return true;
+  }
+  return false;
+}
+
+/* "price +10.0 %, sketch -0.3 %", of what the figure was; steps that do nothing are left out. */
+static void put_blame(struct text *to, const json_t *row)
+{
+  const double before = fabs(number_at(row, "before"));
+  const char *input, *between = "";
+  json_t *change;
+  json_object_foreach(read_iterable(json_object_get(row, "change_by")), input, change)
+  {
+    const double percent = 100 * json_number_value(change) / before;
+    if (!(before > 0) || !(fabs(percent) >= 0.05))
+      continue;
+    text_printf(to, "%s%s %+.1f %%", between,
+                strcmp(input, "interaction") == 0      ? "together"
+                : strcmp(input, "not_reproduced") == 0 ? "not explained"
+                                                       : input,
+                percent);
+    between = ", ";
+  }
+  text_puts(to, between[0] != '\0' ? " |" : "– |");
+}
+
+static void put_moved(struct text *to, const json_t *profile)
+{
+  const json_t *rows = json_object_get(profile, "figures"), *row;
+  const bool is_blamed = has_blame(rows);
+  size_t i;
+  text_printf(to, "\n| %s (%s) | before | now | change |%s\n|---|---:|---:|---:|%s\n", text_at(profile, "profile", ""),
+              text_at(profile, "verdict", ""), is_blamed ? " by |" : "", is_blamed ? "---|" : "");
+  json_array_foreach(rows, i, row)
   {
     text_printf(to, "| %s%s%s | ", text_at(row, "label", ""), text_at(row, "unit", "")[0] != '\0' ? ", " : "",
                 text_at(row, "unit", ""));
     put_number(to, number_at(row, "before"));
     text_puts(to, " | ");
     put_number(to, number_at(row, "after"));
-    text_printf(to, " | %+.1f %% %s |\n", 100 * number_at(row, "relative"),
+    text_printf(to, " | %+.1f %% %s |", 100 * number_at(row, "relative"),
                 json_is_true(json_object_get(row, "better")) ? "better" : "worse");
+    if (is_blamed) {
+      text_puts(to, " ");
+      put_blame(to, row);
+    }
+    text_puts(to, "\n");
   }
 }
 

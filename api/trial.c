@@ -138,7 +138,7 @@ static void hold_all(struct workload_serving *serving, const json_t *configurati
 enum err trial_run_held(json_t **card, const struct trial *trial, const char *profile, const json_t *configuration,
                         int64_t seed, struct error *e)
 {
-  const struct evaluation_options options = options_of(trial, NULL);
+  struct evaluation_options options = options_of(trial, NULL);
   const struct catalogue_profile **rows = calloc(1, sizeof *rows);
   struct sketch held = trial->sketch; /* shares everything but what is changed here */
   struct evaluation evaluation;
@@ -155,6 +155,7 @@ enum err trial_run_held(json_t **card, const struct trial *trial, const char *pr
   held.calibrations = NULL;
   sketch_use_profiles_steal(&held, trial->snapshot, rows, 1);
   held.workload.seed = seed;
+  options.are_figures_enough = true;
   hold_all(&held.workload.serving, configuration);
   rc = evaluation_run(&evaluation, &held, &options, e);
   free(held.profiles);

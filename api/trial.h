@@ -30,7 +30,8 @@ enum err trial_run_stored(struct evaluation *out, struct trial *trial, const cha
                           const char *pointer, struct faults *faults, struct error *e) MUST_CHECK;
 
 /* The scorecard of one profile with everything that the sketch leaves to the search held at `configuration` (of a
-   scorecard; NULL holds nothing), and with another seed. Nothing is stored. *card is the caller's. */
+   scorecard; NULL holds nothing), and with another seed: its figures, without stress cases, variants and advice. Nothing is
+   stored. *card is the caller's. */
 enum err trial_run_held(json_t **card, const struct trial *trial, const char *profile, const json_t *configuration,
                         int64_t seed, struct error *e) MUST_CHECK;
 

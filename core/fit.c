@@ -402,7 +402,8 @@ enum err fit_evaluate(struct scorecard *out, const struct fit_request *request, 
     return error_set(e, ERR_LIMIT, "", "the evaluation needs more memory than allowed");
   if ((err = contradiction_report(out, &input, arena, e)) != ERR_OK)
     return err;
-  return request->depth == FIT_FULL ? complete(out, request, &input, &result, arena, e) : ERR_OK;
+  return request->depth == FIT_FULL && !request->are_figures_enough ? complete(out, request, &input, &result, arena, e)
+                                                                    : ERR_OK;
 }
 
 /* Fit before miss; within a verdict priced by cost, then unpriced by GPUs; configurations before none. */

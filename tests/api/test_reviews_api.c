@@ -122,6 +122,11 @@ START_TEST(a_price_moves_the_cost_and_must_be_answered)
   ck_assert_double_eq_tol(doc_number(moved, "profiles.0.figures.0.relative"), 0.1, 1e-6);
   ck_assert_str_eq(doc_text(moved, "inputs.0.input"), "sketch");
   ck_assert_str_eq(doc_text(moved, "inputs.0.where"), "/constraints/prices/h100-sxm-80gb");
+  /* the price alone moved it, and by all of it: 2.0 to 2.2 USD an hour */
+  ck_assert_double_eq_tol(doc_number(moved, "profiles.0.figures.0.change_by.price") /
+                              doc_number(moved, "profiles.0.figures.0.before"),
+                          0.1, 1e-6);
+  ck_assert_uint_eq(json_object_size(doc_at(moved, "profiles.0.figures.0.change_by")), 1);
   (void)sign("2026-W50", "platform", 409);
   (void)answer("2026-W50", doc_text(moved, "id"), "{}", 422);
   (void)answer("2026-W50", doc_text(moved, "id"), "{\"action\":\"ask\"}", 422);
