@@ -281,9 +281,9 @@ struct fit_request {
   bool (*stop)(void *cls); /* polled in long loops; may be NULL */
   void *stop_cls;
   const struct calibration
-      *calibration;       /* fitted to measurements of this model here (core/calibration.h); NULL = none */
+      *calibration;        /* fitted to measurements of this model here (core/calibration.h); NULL = none */
   bool are_figures_enough; /* depth full without what it adds to them: stress cases, variants, advice (comparisons) */
-  bool is_verdict_enough; /* whether anything fits is asked: figures are some fit's (quick), the knee is left out */
+  bool is_verdict_enough;  /* whether anything fits is asked: figures are some fit's (quick), the knee is left out */
   const struct model *draft_model; /* that the workload's speculative_draft_model names; NULL where it names none */
   const struct arrival *trace;     /* LOAD_TRACE: the requests to replay, in order of time; borrowed */
   size_t trace_count;
