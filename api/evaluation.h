@@ -80,6 +80,7 @@ struct scorecard_identity {
 };
 json_t *scorecard_write(const struct scorecard *card, const struct scorecard_identity *identity);
 /* Parts of it (api/scorecard_advice.c); NULL when memory is out. */
+json_t *scorecard_change_write(const struct scorecard_change *change, const struct sketch *sketch);
 json_t *scorecard_advice(const struct scorecard *card, const struct sketch *sketch);
 json_t *scorecard_ways_out(const struct scorecard *card, const struct sketch *sketch);
 json_t *scorecard_alternatives(const struct scorecard *card);

@@ -401,7 +401,19 @@ static json_t *startup(struct writer *w, const struct scorecard_startup *from)
 }
 
 /* One case with the names that the scorecard has for the same figures. */
-static json_t *stressed(struct writer *w, const struct scorecard_stress *from)
+static json_t *missed(struct writer *w, const struct scorecard_stress *from)
+{
+  json_t *to;
+  if (from->missed_metric == NULL)
+    return json_null();
+  to = json_object();
+  put_text(w, to, "metric", from->missed_metric);
+  put_number(w, to, "target", from->missed_target);
+  put_number(w, to, "actual", from->missed_actual);
+  return to;
+}
+
+static json_t *stressed(struct writer *w, const struct scorecard_stress *from, const struct sketch *sketch)
 {
   json_t *to = json_object(), *latency = json_object(), *limits = json_object();
   put_text(w, to, "verdict", verdict_name(from->verdict));
@@ -413,16 +425,17 @@ static json_t *stressed(struct writer *w, const struct scorecard_stress *from)
   put_text(w, limits, "first_limit", limit_name(from->first_limit));
   put(w, to, "limits", limits);
   put_number(w, to, "concurrency_limit", count_or_nan(from->concurrency_limit));
-  put_null(w, to, "way_out");
+  put(w, to, "missed", missed(w, from));
+  put(w, to, "way_out", from->way_out != NULL ? scorecard_change_write(from->way_out, sketch) : json_null());
   return to;
 }
 
-static json_t *stress(struct writer *w, const struct scorecard *card)
+static json_t *stress(struct writer *w, const struct scorecard *card, const struct sketch *sketch)
 {
   json_t *to = json_object();
   for (int i = 0; i < STRESS_CASES; i++)
     put(w, to, stress_case_name((enum stress_case)i),
-        card->stress[i].is_computed ? stressed(w, &card->stress[i]) : json_null());
+        card->stress[i].is_computed ? stressed(w, &card->stress[i], sketch) : json_null());
   return to;
 }
 
@@ -432,7 +445,7 @@ static void put_rest(struct writer *w, json_t *to, const struct scorecard *card,
 {
   put(w, to, "energy", energy(w, &card->energy));
   put(w, to, "startup", startup(w, &card->startup));
-  put(w, to, "stress", stress(w, card));
+  put(w, to, "stress", stress(w, card, identity->sketch));
   put(w, to, "targets", targets(w, card, identity->quality));
   put(w, to, "findings", findings(w, card));
   put(w, to, "advice", scorecard_advice(card, identity->sketch));

@@ -93,7 +93,7 @@ static json_t *write_effects(const struct scorecard_change *change)
   return NULL;
 }
 
-static json_t *write_change(const struct scorecard_change *change, const struct sketch *sketch)
+json_t *scorecard_change_write(const struct scorecard_change *change, const struct sketch *sketch)
 {
   json_t *to = json_object();
   if (put(to, "knob", json_string(change->knob)) && put_values(to, change, sketch) &&
@@ -109,7 +109,7 @@ static json_t *write_changes(const struct scorecard_change *changes, size_t coun
 {
   json_t *array = json_array();
   for (size_t i = 0; i < count; i++)
-    if (json_array_append_new(array, write_change(&changes[i], sketch)) != 0) {
+    if (json_array_append_new(array, scorecard_change_write(&changes[i], sketch)) != 0) {
       json_decref(array);
       return NULL;
     }

@@ -195,6 +195,7 @@ enum err finding_fill(struct finding_case *c, struct error *e)
     find_uncalibrated(c);
     finding_of_layout(c);
     finding_of_load(c);
+    finding_of_trouble(c);
   }
   finding_of_structure(c);
   return c->is_failed ? error_set(e, ERR_LIMIT, "", "the evaluation needs more memory than allowed") : ERR_OK;

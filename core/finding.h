@@ -38,6 +38,7 @@ unsigned finding_grouped_heads(const struct model *model);
 /* Groups of them, in files of their own. */
 void finding_of_structure(struct finding_case *c); /* attention, shapes, depth and width */
 void finding_of_layout(struct finding_case *c);    /* links and shards */
-void finding_of_load(struct finding_case *c);      /* arrivals, tails, success, volume */
+void finding_of_load(struct finding_case *c);      /* arrivals, tails, volume */
+void finding_of_trouble(struct finding_case *c);   /* work done twice or for nobody, growth, restarts */
 
 #endif

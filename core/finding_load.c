@@ -117,24 +117,31 @@ static void find_blocking(struct finding_case *c)
               evidence);
 }
 
+/* What a request waits for others, beside what its own prompt takes: by some in a tail, by most where bursts bring more at
+   once than is answered meanwhile. */
 static void find_spikes(struct finding_case *c)
 {
   const double noticed = 3;
   const struct workload_traffic *traffic = &c->input->workload->traffic;
   const struct percentiles *ttft = &c->card->latency.ttft_s;
+  const double queue_p99_s = c->card->latency.queue_s.p99;
+  const bool is_spiky = traffic->arrival == ARRIVAL_SPIKY;
   const struct scorecard_evidence evidence[] = {{"ttft_p50_ms", ttft->p50 / MS},
                                                 {"ttft_p99_ms", ttft->p99 / MS},
                                                 {"p99_over_p50", spread(ttft)},
-                                                {"queue_p99_ms", c->card->latency.queue_s.p99 / MS},
+                                                {"queue_p99_ms", queue_p99_s / MS},
+                                                {"prompt_ms", c->card->prefill.time_s / MS},
                                                 {"peak_to_mean", traffic->burst_peak_to_mean}};
-  if (!(spread(ttft) > noticed) || !(c->card->latency.queue_s.p99 > ttft->p50))
+  if (!(spread(ttft) > noticed && queue_p99_s > ttft->p50) &&
+      !(is_spiky && queue_p99_s > noticed * c->card->prefill.time_s))
     return;
   FINDING_ADD(c, "spiky_tail", SEVERITY_WARNING,
               arena_printf(c->arena,
-                           "TTFT p99 is %.3g times its p50, and %.3g ms of it are queueing: %s; replicas or a limit "
-                           "that sheds early shorten it, a faster step hardly does",
-                           spread(ttft), c->card->latency.queue_s.p99 / MS,
-                           traffic->arrival == ARRIVAL_SPIKY ? "bursts pile up" : "arrivals bunch up"),
+                           "TTFT p99 is %.4g ms, %.3g times its p50, and %.4g ms of it are queueing behind %s, where a "
+                           "prompt alone takes %.3g ms: replicas or a limit that sheds early shorten it, a faster step "
+                           "hardly does",
+                           ttft->p99 / MS, spread(ttft), queue_p99_s / MS,
+                           is_spiky ? "bursts" : "arrivals that bunch up", c->card->prefill.time_s / MS),
               evidence);
 }
 

@@ -224,6 +224,10 @@ struct scorecard_stress {
   double success_ratio, per_successful_request_usd;
   enum limit first_limit;
   unsigned concurrency_limit; /* requests at once that keep the latency limits; 0 = none, or no limits are given */
+  const char *missed_metric;  /* of the targets the one that is missed by most; NULL = none, or nothing is served */
+  double missed_target, missed_actual;
+  const struct scorecard_change *way_out; /* of a sketch that fits: what the same configuration needs to bear the case;
+                                             NULL = it bears it, or no single change that was looked at does */
 };
 
 struct scorecard {

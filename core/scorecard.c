@@ -42,8 +42,12 @@ void scorecard_clear(struct scorecard *card)
   card->success = (struct scorecard_success){nothing, nothing, nothing, nothing, nothing};
   clear_cost(&card->cost);
   for (int i = 0; i < STRESS_CASES; i++)
-    card->stress[i] = (struct scorecard_stress){
-        .ttft_p99_s = nothing, .itl_p99_s = nothing, .success_ratio = nothing, .per_successful_request_usd = nothing};
+    card->stress[i] = (struct scorecard_stress){.ttft_p99_s = nothing,
+                                                .itl_p99_s = nothing,
+                                                .success_ratio = nothing,
+                                                .per_successful_request_usd = nothing,
+                                                .missed_target = nothing,
+                                                .missed_actual = nothing};
   card->energy = (struct scorecard_energy){nothing, nothing, nothing};
   card->startup = (struct scorecard_startup){nothing, nothing};
   card->uncertainty = (struct scorecard_uncertainty){{nothing, nothing}, {nothing, nothing}, {nothing, nothing}, NULL};

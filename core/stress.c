@@ -1,25 +1,13 @@
 /* Each case is a copy of the input with one change, the chosen layout and fleet prepared for it, and a simulation. */
-#include "core/stress.h"
+#include "core/stress_int.h"
 
+#include "core/advice.h"
 #include "core/scorecard.h"
 #include "core/search_int.h"
 
 #include <math.h>
 
 static const double throttled_clock_ratio = 0.6, capped_ratio = 0.8, burst_s = 30;
-
-/* One case: what the simulation is given. The candidate's engine points to the hardware here. */
-struct variant {
-  struct workload workload;
-  struct hardware hardware, throttled;
-  struct search_input input;
-  struct candidate candidate;
-  struct engine slow_engine;
-  struct search_result obstacle;
-  struct judge_case run;
-  bool is_known;    /* false: the profile does not say what the case needs */
-  bool is_hopeless; /* nothing is left to serve with, or nothing fits */
-};
 
 const char *stress_case_name(enum stress_case which)
 {
@@ -37,14 +25,14 @@ static void double_length(struct length *length)
   length->mean_tokens *= 2;
 }
 
-static void double_input(struct variant *v)
+static void double_input(struct stress_variant *v)
 {
   double_length(&v->workload.traffic.input);
   v->input.prompt_tokens = length_mean_tokens(&v->workload.traffic.input) - v->input.cached_tokens;
   v->input.replay.input_ratio = 2;
 }
 
-static void double_output(struct variant *v)
+static void double_output(struct stress_variant *v)
 {
   double_length(&v->workload.traffic.output);
   v->input.output_tokens *= 2;
@@ -53,7 +41,7 @@ static void double_output(struct variant *v)
 }
 
 /* Twice the peak of stated bursts, twice the users of a closed loop; other arrivals come within half of the time. */
-static void double_bursts(struct variant *v)
+static void double_bursts(struct stress_variant *v)
 {
   struct workload_traffic *traffic = &v->workload.traffic;
   if (traffic->load == LOAD_CLOSED)
@@ -64,13 +52,13 @@ static void double_bursts(struct variant *v)
     v->run.doubled_burst_s = burst_s;
 }
 
-static void lower_cap(struct variant *v)
+static void lower_cap(struct stress_variant *v)
 {
   v->is_known = !isnan(v->hardware.tdp_w);
   v->hardware.power_cap_w = capped_ratio * power_lower_cap_w(v->hardware.power_cap_w, v->hardware.tdp_w);
 }
 
-static void throttle_one(struct variant *v)
+static void throttle_one(struct stress_variant *v)
 {
   const double clock = v->hardware.sustained_clock_fraction;
   v->throttled = v->hardware;
@@ -78,12 +66,12 @@ static void throttle_one(struct variant *v)
 }
 
 /* Their native paths are gone: the math runs in 16 bit, the stored formats stay. */
-static void fall_back(struct variant *v)
+static void fall_back(struct stress_variant *v)
 {
   v->workload.activations = isnan(v->hardware.bf16_tflops) ? PRECISION_FP16 : PRECISION_BF16;
 }
 
-static void change(struct variant *v, enum stress_case which, const struct candidate *best)
+static void change(struct stress_variant *v, enum stress_case which, const struct candidate *best)
 {
   struct pools left;
   switch (which) {
@@ -104,7 +92,7 @@ static void change(struct variant *v, enum stress_case which, const struct candi
 }
 
 /* The whole replica goes at the pace of its slowest GPU. */
-static void slow_down(struct variant *v, const struct candidate *best)
+static void slow_down(struct stress_variant *v, const struct candidate *best)
 {
   struct search_input slow = v->input;
   struct candidate candidate;
@@ -115,7 +103,7 @@ static void slow_down(struct variant *v, const struct candidate *best)
   v->run.slow_engine = &v->slow_engine;
 }
 
-static void prepare(struct variant *v, enum stress_case which, const struct search_input *input,
+static void prepare(struct stress_variant *v, enum stress_case which, const struct search_input *input,
                     const struct candidate *best, const struct judge_options *options)
 {
   v->workload = *input->workload;
@@ -142,7 +130,7 @@ static void prepare(struct variant *v, enum stress_case which, const struct sear
     slow_down(v, best);
 }
 
-static bool keeps_latency(const struct variant *v, double users)
+static bool keeps_latency(const struct stress_variant *v, double users)
 {
   const struct search_input *input = &v->input;
   const struct engine *engine = v->run.slow_engine != NULL ? v->run.slow_engine : &v->candidate.engine;
@@ -163,7 +151,7 @@ static bool keeps_latency(const struct variant *v, double users)
 
 /* The most requests at once with which the closed form keeps the latency limits: what a load balancer should let in. Pools
    are asked as a whole, other replicas each. */
-static unsigned concurrency_limit(const struct variant *v)
+static unsigned concurrency_limit(const struct stress_variant *v)
 {
   const unsigned serving = v->candidate.replicas - v->run.lost_replicas;
   const bool has_pools = v->input.pools.prefill_replicas != 0;
@@ -179,40 +167,125 @@ static unsigned concurrency_limit(const struct variant *v)
   return has_pools ? low : low * serving;
 }
 
-static bool is_met(const struct variant *v, const struct judged *judged)
+/* The target that is missed by most; NULL where all are met. */
+static const struct scorecard_target *worst_of(const struct scorecard_target *list, size_t count)
+{
+  const struct scorecard_target *worst = NULL;
+  for (size_t i = 0; i < count; i++)
+    if (list[i].met == 0 && (worst == NULL || list[i].margin_ratio < worst->margin_ratio))
+      worst = &list[i];
+  return worst;
+}
+
+static void report_miss(struct scorecard_stress *out, const struct stress_variant *v, const struct judged *judged)
 {
   struct scorecard_target list[SCORECARD_TARGETS_MAX];
   struct target_figures figures;
+  const struct scorecard_target *worst;
+  size_t count;
   judge_figures(&figures, judged, &v->candidate, &v->input);
   figures.margin_to_knee_ratio = (double)NAN; /* headroom is there to be used up */
-  return targets_worst_excess(list, targets_list(list, &v->workload.targets, &figures)) <= 0;
+  count = targets_list(list, &v->workload.targets, &figures);
+  worst = worst_of(list, count);
+  out->missed_metric = worst != NULL ? worst->metric : NULL;
+  out->missed_target = worst != NULL ? worst->target : (double)NAN;
+  out->missed_actual = worst != NULL ? worst->actual : (double)NAN;
+  out->verdict =
+      judged->success.rate_ratio > 0 && targets_worst_excess(list, count) <= 0 ? VERDICT_FIT : VERDICT_NO_FIT;
 }
 
-static enum err run(struct scorecard_stress *out, struct variant *v, struct arena *arena, struct error *e)
+void stress_clear(struct scorecard_stress *out)
+{
+  const double unknown = (double)NAN;
+  *out = (struct scorecard_stress){.is_computed = true,
+                                   .verdict = VERDICT_NO_FIT,
+                                   .ttft_p99_s = unknown,
+                                   .itl_p99_s = unknown,
+                                   .success_ratio = unknown,
+                                   .per_successful_request_usd = unknown,
+                                   .missed_target = unknown,
+                                   .missed_actual = unknown};
+}
+
+/* Twice as many requests in the system as run at once, all the time: the queue grows, if more slowly than full replicas tell
+   (preempted work is done again). Bursts and traces may pile up as much and be worked off. */
+static bool is_overrun(const struct stress_variant *v, const struct judged *judged)
+{
+  const double serving = v->candidate.replicas - v->run.lost_replicas;
+  return v->workload.traffic.arrival != ARRIVAL_SPIKY && v->input.replay.rows == NULL &&
+         !(v->workload.traffic.client_timeout_ms > 0) && judged->in_system > 2 * serving * v->candidate.batch_limit;
+}
+
+enum err stress_simulate(struct scorecard_stress *out, struct stress_variant *v, struct arena *arena, struct error *e)
 {
   struct candidate *candidate = &v->candidate;
   const double serving = candidate->replicas - v->run.lost_replicas;
   const bool is_open = v->workload.traffic.load != LOAD_CLOSED;
   struct judged judged;
-  enum err err = judge_capacity(&candidate->capacity_requests_per_s, &v->run, arena, e);
-  if (err != ERR_OK)
-    return err;
-  out->first_limit = scorecard_first_limit(candidate, &v->input);
-  if (targets_have_latency(&v->workload.targets))
-    out->concurrency_limit = concurrency_limit(v);
+  enum err err;
   if (is_open && v->workload.traffic.requests_per_s >= candidate->capacity_requests_per_s * serving &&
       !judge_is_bounded(&v->input, candidate))
     return ERR_OK; /* the queue grows */
   if ((err = judge_run(&judged, &v->run, arena, e)) != ERR_OK)
     return err;
+  if (is_open && is_overrun(v, &judged))
+    return ERR_OK;
   candidate->usd_per_request = candidate->price.usd_per_gpu_hour * candidate->gpus_billed / 3600 /
                                (judged.sent_per_s * v->input.load_share_ratio * judged.success.rate_ratio);
   out->ttft_p99_s = judged.latency.ttft_s.p99;
   out->itl_p99_s = judged.latency.itl_s.p99;
   out->success_ratio = judged.success.rate_ratio;
   out->per_successful_request_usd = judged.success.rate_ratio > 0 ? candidate->usd_per_request : (double)NAN;
-  out->verdict = judged.success.rate_ratio > 0 && is_met(v, &judged) ? VERDICT_FIT : VERDICT_NO_FIT;
+  report_miss(out, v, &judged);
   return ERR_OK;
+}
+
+static enum err run(struct scorecard_stress *out, struct stress_variant *v, struct arena *arena, struct error *e)
+{
+  const enum err err = judge_capacity(&v->candidate.capacity_requests_per_s, &v->run, arena, e);
+  if (err != ERR_OK)
+    return err;
+  out->first_limit = scorecard_first_limit(&v->candidate, &v->input);
+  if (targets_have_latency(&v->workload.targets))
+    out->concurrency_limit = concurrency_limit(v);
+  return stress_simulate(out, v, arena, e);
+}
+
+/* ---- the whole ---- */
+
+/* One replica that is lost leaves nothing to simulate, a model that no longer fits in neither; the first has a way out. */
+static enum err fill(struct scorecard_stress *out, struct scorecard_change *way, struct stress_variant *v,
+                     enum verdict verdict, const struct candidate *best, struct arena *arena, struct error *e)
+{
+  const bool is_last = v->is_hopeless && v->run.lost_replicas != 0;
+  enum err err = ERR_OK;
+  stress_clear(out);
+  out->is_computed = v->is_known;
+  if (!v->is_known)
+    return ERR_OK;
+  if (v->is_hopeless)
+    out->first_limit = is_last ? LIMIT_NONE : LIMIT_KV_CACHE;
+  else
+    err = run(out, v, arena, e);
+  if (err != ERR_OK || verdict != VERDICT_FIT || out->verdict == VERDICT_FIT || (v->is_hopeless && !is_last))
+    return err;
+  if (is_last)
+    v->candidate = *best;
+  return stress_way_out(way, v, out, best->replicas, arena, e);
+}
+
+static enum err keep(struct scorecard_stress *out, const struct scorecard_change *way, struct arena *arena,
+                     struct error *e)
+{
+  struct scorecard_change *kept = arena_alloc(arena, 1, sizeof *kept);
+  if (kept != NULL) {
+    *kept = *way;
+    kept->message = advice_message(arena, kept, "the same configuration bears the case then");
+    out->way_out = kept;
+  }
+  return kept != NULL && kept->message != NULL
+             ? ERR_OK
+             : error_set(e, ERR_LIMIT, "", "the evaluation needs more memory than allowed");
 }
 
 enum err stress_fill(struct scorecard *card, const struct search_input *input, const struct candidate *best,
@@ -220,19 +293,16 @@ enum err stress_fill(struct scorecard *card, const struct search_input *input, c
 {
   enum err err = ERR_OK;
   for (int which = 0; which < STRESS_CASES && err == ERR_OK; which++) {
-    struct scorecard_stress *out = &card->stress[which];
+    struct scorecard_change way = {.pointer = NULL};
     const size_t mark = arena_mark(arena);
-    struct variant *v = arena_alloc(arena, 1, sizeof *v);
+    struct stress_variant *v = arena_alloc(arena, 1, sizeof *v);
     if (v == NULL)
       return error_set(e, ERR_LIMIT, "", "the evaluation needs more memory than allowed");
     prepare(v, (enum stress_case)which, input, best, options);
-    out->is_computed = v->is_known;
-    out->verdict = VERDICT_NO_FIT;
-    if (v->is_hopeless)
-      out->first_limit = v->run.lost_replicas != 0 ? LIMIT_NONE : LIMIT_KV_CACHE;
-    else if (v->is_known)
-      err = run(out, v, arena, e);
+    err = fill(&card->stress[which], &way, v, card->verdict, best, arena, e);
     arena_release(arena, mark);
+    if (err == ERR_OK && way.pointer != NULL)
+      err = keep(&card->stress[which], &way, arena, e);
   }
   return err;
 }

@@ -4,6 +4,7 @@
 #include "core/units.h"
 
 #include <math.h>
+#include <string.h>
 
 struct list {
   struct scorecard_target *items;
@@ -79,6 +80,20 @@ size_t targets_list(struct scorecard_target items[SCORECARD_TARGETS_MAX], const 
   add(&list, "success.rate", targets->success_rate_ratio, figures->success_rate_ratio, true);
   add(&list, "limits.margin_to_knee", targets->headroom_ratio, figures->margin_to_knee_ratio, true);
   return list.count;
+}
+
+const char *targets_latency_pointer(const char *metric)
+{
+  static const char *const limits[][2] = {
+      {"latency.ttft_ms.p50", "/targets/ttft_ms/p50"},   {"latency.ttft_ms.p90", "/targets/ttft_ms/p90"},
+      {"latency.ttft_ms.p99", "/targets/ttft_ms/p99"},   {"latency.itl_ms.p50", "/targets/itl_ms/p50"},
+      {"latency.itl_ms.p90", "/targets/itl_ms/p90"},     {"latency.itl_ms.p99", "/targets/itl_ms/p99"},
+      {"latency.tpot_ms.mean", "/targets/tpot_ms/mean"}, {"latency.e2e_ms.p50", "/targets/e2e_ms/p50"},
+      {"latency.e2e_ms.p90", "/targets/e2e_ms/p90"},     {"latency.e2e_ms.p99", "/targets/e2e_ms/p99"}};
+  for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
+    if (strcmp(limits[i][0], metric) == 0)
+      return limits[i][1];
+  return NULL;
 }
 
 double targets_worst_excess(const struct scorecard_target *list, size_t count)

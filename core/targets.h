@@ -22,6 +22,9 @@ struct percentiles targets_median(double p50);
 size_t targets_list(struct scorecard_target list[SCORECARD_TARGETS_MAX], const struct workload_targets *targets,
                     const struct target_figures *figures);
 
+/* Where a sketch states the limit on a latency: "latency.ttft_ms.p99" → "/targets/ttft_ms/p99"; NULL for other metrics. */
+const char *targets_latency_pointer(const char *metric);
+
 /* Largest relative excess over the limits that are decided: ≤ 0 when all of them are met. */
 double targets_worst_excess(const struct scorecard_target *list, size_t count);
 

@@ -5,7 +5,7 @@
 
 #include "tests/core/fixtures.h"
 
-static alignas(max_align_t) unsigned char memory[(size_t)16 << 20];
+static alignas(max_align_t) unsigned char memory[(size_t)16 << 20], other_memory[(size_t)16 << 20];
 
 struct problem {
   struct hardware hardware;
@@ -26,14 +26,19 @@ static void problem_init(struct problem *p)
   p->workload.targets.itl_ms.p99 = 200;
 }
 
-static void evaluate(struct scorecard *card, const struct problem *p)
+static void evaluate_in(struct scorecard *card, const struct problem *p, unsigned char *at)
 {
   const struct fit_request request = {
       .workload = &p->workload, .model = &p->model, .hardware = &p->hardware, .depth = FIT_FULL};
   struct arena arena;
   struct error e;
-  arena_init(&arena, memory, sizeof memory);
+  arena_init(&arena, at, sizeof memory);
   ck_assert_msg(fit_evaluate(card, &request, &arena, &e) == ERR_OK, "%s", e.message);
+}
+
+static void evaluate(struct scorecard *card, const struct problem *p)
+{
+  evaluate_in(card, p, memory);
 }
 
 START_TEST(names_are_those_of_the_contract)
@@ -172,6 +177,80 @@ START_TEST(restarts_are_paid_and_missed)
 }
 END_TEST
 
+/* The configuration as it is, held, with so many replicas. */
+static void hold_configuration(struct problem *p, const struct scorecard *card, double replicas)
+{
+  const struct scorecard_configuration *c = &card->configuration;
+  p->workload.serving.tensor_parallel = c->tensor_parallel;
+  p->workload.serving.pipeline_parallel = c->pipeline_parallel;
+  p->workload.serving.max_batch = c->max_batch;
+  p->workload.serving.replicas = (unsigned)replicas;
+}
+
+/* Every way out, applied, makes its case bearable; one replica less, or a limit tighter by 1 %, does not. */
+static unsigned assert_way_out(const struct problem *p, const struct scorecard *card, enum stress_case which)
+{
+  const struct scorecard_change *way = card->stress[which].way_out;
+  struct problem changed = *p, less = *p;
+  const struct knob_subject subject = {.workload = &changed.workload}, less_subject = {.workload = &less.workload};
+  struct scorecard after;
+  struct knob_value back;
+  struct error e;
+  if (way == NULL)
+    return 0;
+  ck_assert_int_eq(card->stress[which].verdict, VERDICT_NO_FIT);
+  hold_configuration(&changed, card, card->configuration.replicas);
+  hold_configuration(&less, card, card->configuration.replicas);
+  ck_assert_int_eq(knob_set(&subject, way->pointer, &way->to, &e), ERR_OK);
+  evaluate_in(&after, &changed, other_memory);
+  ck_assert_msg(after.stress[which].verdict == VERDICT_FIT, "%s: %s", stress_case_name(which), way->message);
+  back = knob_number(way->requires == REQUIRES_PROMISE ? way->to.number * 0.99 : way->to.number - 1);
+  ck_assert_int_eq(knob_set(&less_subject, way->pointer, &back, &e), ERR_OK);
+  evaluate_in(&after, &less, other_memory);
+  ck_assert_msg(after.stress[which].verdict != VERDICT_FIT, "%s: %g would do as well", way->message, back.number);
+  return 1;
+}
+
+START_TEST(ways_out_of_stress_are_enough_and_no_more)
+{
+  static struct problem p;
+  struct scorecard card;
+  unsigned seen = 0;
+  problem_init(&p);
+  p.workload.traffic.requests_per_s = 30 + 15 * _i;
+  p.workload.traffic.input.fixed_tokens = 1024;
+  p.workload.targets.ttft_ms.p99 = _i < 2 ? 1500 : 600;
+  p.workload.targets.itl_ms.p99 = 100;
+  evaluate(&card, &p);
+  ck_assert_int_eq(card.verdict, VERDICT_FIT);
+  for (int which = 0; which < STRESS_CASES; which++)
+    seen += assert_way_out(&p, &card, (enum stress_case)which);
+  ck_assert_uint_ge(seen, 2);
+}
+END_TEST
+
+/* Replicas do not shorten a prompt: the promise gives way, to what is seen. */
+START_TEST(a_prompt_that_is_too_long_costs_a_promise)
+{
+  static struct problem p;
+  struct scorecard card;
+  const struct scorecard_stress *stress = &card.stress[STRESS_INPUT_DOUBLED];
+  problem_init(&p);
+  p.workload.traffic.requests_per_s = 1;
+  p.workload.traffic.input.fixed_tokens = 16384;
+  p.workload.targets.ttft_ms.p50 = 800; /* a prompt takes half a second, one of twice the length over a second */
+  p.workload.targets.ttft_ms.p99 = p.workload.targets.itl_ms.p99 = (double)NAN;
+  evaluate(&card, &p);
+  ck_assert_int_eq(card.verdict, VERDICT_FIT);
+  ck_assert_str_eq(stress->missed_metric, "latency.ttft_ms.p50");
+  ck_assert_ptr_nonnull(stress->way_out);
+  ck_assert_str_eq(stress->way_out->pointer, "/targets/ttft_ms/p50");
+  ck_assert_int_eq(stress->way_out->requires, REQUIRES_PROMISE);
+  assert_close(stress->way_out->to.number, stress->missed_actual, 0.001);
+  ck_assert(stress->way_out->to.number >= stress->missed_actual);
+}
+END_TEST
+
 int main(void)
 {
   TCase *tcase = tcase_create("stress");
@@ -183,5 +262,7 @@ int main(void)
   tcase_add_test(tcase, without_a_board_limit_there_is_no_cap_to_lower);
   tcase_add_test(tcase, the_busiest_hour_sizes_the_fleet_and_the_day_pays_it);
   tcase_add_test(tcase, restarts_are_paid_and_missed);
+  tcase_add_loop_test(tcase, ways_out_of_stress_are_enough_and_no_more, 0, 4);
+  tcase_add_test(tcase, a_prompt_that_is_too_long_costs_a_promise);
   return fixture_run("core/stress", tcase);
 }
