@@ -34,8 +34,11 @@ static void evaluate_offline(struct result *result, const struct api_offline *as
   struct api_deps api_deps;
   bool fits = false;
   enum err err;
+  err = workers_open(&deps.workers, commands_cores() - 1, 0, 0, &e); /* beside this thread */
   deps_fill(&api_deps, &deps, (size_t)config->evaluation_memory << 20);
-  err = api_evaluate_offline(&result->json, &fits, asked, &api_deps, &e);
+  if (err == ERR_OK)
+    err = api_evaluate_offline(&result->json, &fits, asked, &api_deps, &e);
+  workers_close(deps.workers);
   if (err == ERR_OK) {
     result->status = fits ? EXIT_STATUS_OK : EXIT_STATUS_FAILED;
     return;
