@@ -34,6 +34,8 @@ static const struct meaning meanings[] = {
 static const struct meaning meaning_of_unique = {SQLITE_CONSTRAINT, ERR_CONFLICT, false, "this is stored already"};
 static const struct meaning meaning_of_reference = {SQLITE_CONSTRAINT, ERR_CONFLICT, false,
                                                     "this refers to something that is not stored, or is referred to"};
+static const struct meaning meaning_of_directory = {
+    SQLITE_READONLY, ERR_UNAVAILABLE, true, "the directory of the database can not be written, where its log must lie"};
 static const struct meaning meaning_of_bug = {SQLITE_ERROR, ERR_INTERNAL, true, "a query failed"};
 
 static const struct meaning *meaning_of(int rc)
@@ -42,6 +44,8 @@ static const struct meaning *meaning_of(int rc)
     return &meaning_of_unique;
   if (rc == SQLITE_CONSTRAINT_FOREIGNKEY)
     return &meaning_of_reference;
+  if (rc == SQLITE_READONLY_DIRECTORY)
+    return &meaning_of_directory;
   for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
     if ((rc & 0xff) == meanings[i].code)
       return &meanings[i];
@@ -64,11 +68,12 @@ enum err sql_error(struct connection *c, int rc, const char *sql, struct error *
 {
   const struct meaning *meaning = meaning_of(rc);
   const bool is_of_the_file = meaning->err == ERR_UNAVAILABLE; /* whatever the statement was */
+  const bool is_seen_by_sqlite = c->db != NULL && sqlite3_errcode(c->db) != SQLITE_OK;
   if (is_of_the_file)
     sql = NULL;
   if (meaning->is_logged)
     connection_log(c, "store: %s: SQLite %d (%s)%s%.400s", meaning->sentence, rc,
-                   c->db != NULL ? sqlite3_errmsg(c->db) : sqlite3_errstr(rc), sql != NULL ? " in: " : "",
+                   is_seen_by_sqlite ? sqlite3_errmsg(c->db) : sqlite3_errstr(rc), sql != NULL ? " in: " : "",
                    sql != NULL ? sql : "");
   return error_set(e, meaning->err, "", "%s", meaning->sentence);
 }

@@ -191,6 +191,46 @@ START_TEST(test_read_only)
 }
 END_TEST
 
+/* Permissions bind everybody but root, so a child gives that up where it has it. Opening must fail with these words. */
+static void check_refused(mode_t file_mode, mode_t dir_mode, const char *words)
+{
+  int status = -1;
+  pid_t child;
+  store_close(store);
+  store = NULL;
+  ck_assert_int_eq(chmod(path, file_mode) | chmod(dir, dir_mode), 0);
+  child = fork();
+  if (child == 0) {
+    const uid_t nobody = 65534;
+    if (geteuid() == 0 && setresuid(nobody, nobody, nobody) != 0)
+      _exit(2);
+    _exit(open_again(&store) == ERR_UNAVAILABLE && strstr(error.message, words) != NULL ? 0 : 1);
+  }
+  ck_assert_int_gt(child, 0);
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert_int_eq(chmod(path, 0600) | chmod(dir, 0700), 0);
+  ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", status);
+  ck_assert_err(open_again(&store), ERR_OK);
+}
+
+static void give_away(const char *suffix)
+{
+  const uid_t nobody = 65534;
+  if (geteuid() == 0)
+    ck_assert_int_eq(chown(scratch_printf("%s%s", path, suffix), nobody, nobody), 0);
+}
+
+START_TEST(test_read_only_places)
+{
+  give_away("");
+  give_away(".lock");
+  if (geteuid() == 0)
+    ck_assert_int_eq(chown(dir, 65534, 65534) | chmod(suite_dir(), 0711), 0);
+  check_refused(0400, 0700, "the database file can not be written");
+  check_refused(0600, 0500, "the directory of the database can not be written");
+}
+END_TEST
+
 /* The next two run in a process of their own, because the limit is the process's. They exit with the number of the step
    that went wrong. */
 static bool limit_files(rlim_t bytes)
@@ -341,6 +381,7 @@ int main(void)
   tcase_add_test(opened, test_full);
   tcase_add_test(opened, test_a_write_that_works_makes_it_well);
   tcase_add_test(opened, test_read_only);
+  tcase_add_test(opened, test_read_only_places);
   tcase_add_test(opened, test_damaged_page);
   tcase_add_test(opened, test_damaged_first_page);
   tcase_add_test(opened, test_check_reads);
