@@ -2,11 +2,13 @@
    prompts of random tokens. */
 #include "api/data_sets.h"
 
+#include "core/units.h"
+
 #include <math.h>
 #include <stddef.h>
 
-#define LENGTH_CV 0.8           /* of conversations: 0.7 to 0.85 (SERVING §4) */
-#define IN_PROCESS_REQUESTS 300 /* in-process load generators send 200-300 requests a level (SERVING §6) */
+#define LENGTH_CV 0.8 /* of conversations: 0.7 to 0.85 (SERVING §4) */
+#define LONG_PROMPT_TOKENS 8192
 
 /* Mean lengths (STEPMODEL §4, SERVING §4) and the coefficient of variation of answers: a log-normal with the ratio of p99 to
    p50 of end-to-end times over those per token in submissions. CNN-DailyMail's answers all end at the limit of 128. */
@@ -30,16 +32,28 @@ static struct data_set data_set_of(const struct benchmark *benchmark, bool is_ml
   return (struct data_set){parameters, 256, 300, LENGTH_CV};
 }
 
+/* AccelMark's load generators: in the engine's process, so many requests a level (SERVING §3, §6; suites of 70B models and of
+   long prompts send fewer). */
+static void set_in_process(struct benchmark *benchmark)
+{
+  const bool is_slow =
+      (double)model_parameters_total(benchmark->model) > 60e9 || benchmark->input_tokens >= LONG_PROMPT_TOKENS;
+  benchmark->requests = is_slow ? 200 : 300;
+  benchmark->preset.server_constant_s = fmin(5 * MS, benchmark->preset.server_constant_s);
+}
+
 void data_sets_apply(struct benchmark *benchmark, bool is_mlperf)
 {
   const struct data_set set = data_set_of(benchmark, is_mlperf);
   const bool is_stated = !isnan(benchmark->input_tokens) && !isnan(benchmark->output_tokens);
+  const bool is_cut =
+      !is_mlperf && benchmark->input_tokens >= LONG_PROMPT_TOKENS; /* from longer texts, to one length */
   if (benchmark->load == BENCHMARK_POISSON) {
-    benchmark->prompt_cv_ratio = LENGTH_CV;
+    benchmark->prompt_cv_ratio = is_cut ? 0 : LENGTH_CV;
     benchmark->answer_cv_ratio = set.output_cv;
   }
   if (!is_mlperf && isnan(benchmark->requests) && (benchmark->load == BENCHMARK_POISSON || !is_stated))
-    benchmark->requests = IN_PROCESS_REQUESTS;
+    set_in_process(benchmark);
   if (isnan(benchmark->input_tokens))
     benchmark->input_tokens = set.input;
   if (isnan(benchmark->output_tokens))

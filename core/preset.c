@@ -46,9 +46,11 @@ struct preset_row {
 #define VLLM_V1                                                                                                        \
   VLLM_COMMON, .look_ahead_steps = 1, .max_batch = 1024, .max_batched_tokens = 8192, .small_max_batch = 256,           \
                .small_max_batched_tokens = 2048, .has_chunked_prefill = true, .has_prefix_caching = true
+/* From 0.6 on, outputs of a step are handled while the next one runs. */
 #define VLLM_V0                                                                                                        \
-  VLLM_COMMON, .memory_fraction_ratio = 0.9, .max_batch = 256, .max_batched_tokens = 2048, .small_max_batch = 256,     \
-               .small_max_batched_tokens = 2048, .sampler_multiple = 9.475, .is_old_engine = true
+  VLLM_COMMON, .look_ahead_steps = 1, .memory_fraction_ratio = 0.9, .max_batch = 256, .max_batched_tokens = 2048,      \
+               .small_max_batch = 256, .small_max_batched_tokens = 2048, .sampler_multiple = 9.475,                    \
+               .is_old_engine = true
 
 #define TENSORRT_COMMON                                                                                                \
   .runtime = "tensorrt-llm", .memory_rule = MEMORY_RULE_TENSORRT, .memory_fraction_ratio = 0.9,                        \

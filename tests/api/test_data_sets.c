@@ -38,7 +38,22 @@ START_TEST(other_runs_without_lengths_are_chat)
   data_sets_apply(&benchmark, false);
   ck_assert_double_eq_tol(benchmark.input_tokens, 256, 1e-9);
   ck_assert_double_eq_tol(benchmark.output_tokens, 300, 1e-9);
-  ck_assert_double_eq_tol(benchmark.requests, 300, 1e-9);
+  ck_assert_double_eq_tol(benchmark.requests, 200, 1e-9);
+}
+END_TEST
+
+/* AccelMark: 300 requests a level for small models, 200 for long prompts, in the engine's process. */
+START_TEST(load_generators_in_process)
+{
+  struct benchmark small = run_of(8.0e9, 256, 346, BENCHMARK_POISSON),
+                   slow = run_of(8.0e9, 28640, 256, BENCHMARK_POISSON);
+  small.preset.server_constant_s = 0.015;
+  data_sets_apply(&small, false);
+  data_sets_apply(&slow, false);
+  ck_assert_double_eq_tol(small.requests, 300, 1e-9);
+  ck_assert_double_eq_tol(small.preset.server_constant_s, 0.005, 1e-12);
+  ck_assert_double_eq_tol(slow.requests, 200, 1e-9);
+  ck_assert(!(slow.prompt_cv_ratio > 0));
 }
 END_TEST
 
@@ -64,6 +79,7 @@ int main(void)
   TCase *tcase = suite_case(suite, "lengths", NULL, NULL);
   tcase_add_test(tcase, mlperf_runs_have_the_data_set_of_their_model);
   tcase_add_test(tcase, other_runs_without_lengths_are_chat);
+  tcase_add_test(tcase, load_generators_in_process);
   tcase_add_test(tcase, stated_lengths_and_counts_stand);
   return suite_run(suite);
 }
