@@ -354,6 +354,8 @@ enum err evaluation_run(struct evaluation *out, const struct sketch *sketch, con
   out->is_quick = options->depth_is_given && options->depth == FIT_QUICK;
   out->fits = sketch->profile_count > 0 && results[0].card.verdict == VERDICT_FIT;
   out->scorecards = collect(results, sketch->profile_count, options);
+  if (out->scorecards != NULL && !evaluation_name_cheaper(out->scorecards, &sketch->workload))
+    rc = error_set(e, ERR_NOMEM, "", "not enough memory to compare the profiles");
   out->head = out->scorecards != NULL ? write_head(&identity, out->scorecards) : NULL;
   if (out->head == NULL)
     rc = error_set(e, ERR_NOMEM, "", "not enough memory to write the evaluation");

@@ -85,6 +85,10 @@ json_t *scorecard_advice(const struct scorecard *card, const struct sketch *sket
 json_t *scorecard_ways_out(const struct scorecard *card, const struct sketch *sketch);
 json_t *scorecard_alternatives(const struct scorecard *card);
 
+/* Cards that fit, beside one that fits for less: finding cheaper_device_fits and its advice (api/cheaper.c). Cards are in
+   order. False when memory is out. */
+bool evaluation_name_cheaper(json_t *cards, const struct workload *workload);
+
 struct evaluation_options {
   const char *label; /* NULL = none */
   enum fit_depth depth;
