@@ -16,6 +16,7 @@
 #include "api/metrics.h"
 #include "api/problem.h"
 #include "api/read.h"
+#include "api/refusals.h"
 #include "api/router.h"
 #include "api/write.h"
 
@@ -86,6 +87,11 @@ void api_close(struct api *api)
 int64_t metrics_opened_at_ms(const struct api *api)
 {
   return api->opened_at_ms;
+}
+
+void api_count_refusal(struct api *api, unsigned status)
+{
+  atomic_fetch_add(&api->requests[status / 100 % 6], 1);
 }
 
 uint64_t metrics_requests(const struct api *api, unsigned status_class)
@@ -355,5 +361,5 @@ static void handle(struct api *api, const struct api_request *request, struct ap
 void api_handle(struct api *api, const struct api_request *request, struct api_response *response)
 {
   handle(api, request, response);
-  atomic_fetch_add(&api->requests[response->status / 100 % 6], 1);
+  api_count_refusal(api, response->status);
 }

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "api/refusals.h"
 #include "server/clock.h"
 #include "server/http_call.h"
 #include "server/listener.h"
@@ -215,6 +216,8 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
   if (call->status == 0) { /* the library refused by itself, or nobody answered */
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_HTTP_STATUS);
     call->status = info != NULL ? info->http_status : 0;
+    if (call->status != 0)
+      api_count_refusal(http->options.api, call->status);
   }
   if (atomic_load_explicit(&http->logs_requests, memory_order_relaxed)) {
     const struct log_request line = {.id = call->id,

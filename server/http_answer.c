@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "api/refusals.h"
 #include "server/encoding.h"
 
 #define GZIP_MIN_BYTES 1024
@@ -20,6 +21,7 @@ void http_refuse(struct http_call *call, unsigned status, const char *slug, cons
   (void)vsnprintf(detail, sizeof detail, format, args);
   va_end(args);
   api_problem(&call->response, status, slug, call->id, call->path, "%s", detail);
+  api_count_refusal(call->http->options.api, status);
   call->state = HTTP_READY;
 }
 

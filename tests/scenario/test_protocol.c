@@ -134,6 +134,29 @@ START_TEST(bodies_over_256_kb_are_413)
 }
 END_TEST
 
+static double refused_count(void)
+{
+  static const char name[] = "fitd_http_requests_total{code=\"4xx\"} ";
+  const char *page = web_get(&fitd, "/metrics")->body, *at = strstr(page, name);
+  ck_assert_msg(at != NULL, "%.300s", page);
+  return strtod(at + strlen(name), NULL);
+}
+
+/* A body too large and a path too long never reach the API; they are answers all the same. */
+START_TEST(refusals_before_the_api_are_counted)
+{
+  const double before = refused_count();
+  char path[700];
+  memset(path, 'x', sizeof path);
+  memcpy(path, "/v1/models/", 11);
+  path[sizeof path - 1] = '\0';
+  reply_assert_status(web_post(&fitd, "/v1/evaluations", padded_sketch(300000)), 413);
+  reply_assert_status(web_get(&fitd, path), 414);
+  reply_assert_status(web_get(&fitd, "/v1/models/nothing"), 404);
+  ck_assert_double_eq(refused_count() - before, 3);
+}
+END_TEST
+
 /* Sends the body in chunks of 1,000 bytes and returns the answer. */
 static struct wire_answer exchange_chunked(const char *body)
 {
@@ -299,6 +322,7 @@ int main(void)
   tcase_add_test(tcase, head_is_get_without_a_body);
   tcase_add_test(tcase, unacceptable_types);
   tcase_add_test(tcase, bodies_over_256_kb_are_413);
+  tcase_add_test(tcase, refusals_before_the_api_are_counted);
   tcase_add_test(tcase, chunked_bodies_are_read_and_bounded);
   tcase_add_test(tcase, if_match_guards_a_put);
   tcase_add_test(tcase, unchanged_is_304);
