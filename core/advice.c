@@ -329,7 +329,7 @@ static bool is_better(const struct scorecard *from, const struct scorecard *to)
 static enum err add(struct adviser *a, const char *knob, const char *pointer, enum change_requires requires,
                     const struct knob_value *to, const char *reason, struct error *e)
 {
-  const struct change_base base = {a->c->request, FIT_SIMULATED, a->c->arena, true};
+  const struct change_base base = {a->c->request, FIT_SIMULATED, a->c->arena, true, false};
   const struct scorecard *from = a->c->simulated;
   struct scorecard_change *change = &a->items[a->count];
   struct scorecard changed;
@@ -485,7 +485,7 @@ static void find_locked(struct adviser *a)
 
 enum err advice_fill(struct finding_case *c, struct error *e)
 {
-  struct adviser a = {.c = c, .base = {c->request, FIT_QUICK, c->arena, false}};
+  struct adviser a = {.c = c, .base = {c->request, FIT_QUICK, c->arena, false, false}};
   enum err err = ERR_OK;
   a.items = arena_alloc(c->arena, ADVICE_MAX, sizeof *a.items);
   if (a.items == NULL)

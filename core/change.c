@@ -36,6 +36,7 @@ static enum err set_and_evaluate(struct scorecard *out, bool *is_possible, const
     request.hardware = subject->hardware;
   request.depth = base->depth;
   request.is_verdict_enough = base->is_verdict_enough;
+  request.is_probe = base->is_probe;
   if (err == ERR_OK)
     err = fit_evaluate(out, &request, base->arena, e);
   arena_release(base->arena, mark);

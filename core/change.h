@@ -11,7 +11,7 @@ struct change_base {
   const struct fit_request *request;
   enum fit_depth depth;
   struct arena *arena;
-  bool is_verdict_enough; /* as of fit_request */
+  bool is_verdict_enough, is_probe; /* as of fit_request */
 };
 
 /* The card of the request with `pointer` set to `value`. *is_possible false: the setting, or the sketch with it, is

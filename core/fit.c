@@ -295,7 +295,8 @@ static enum err complete(struct scorecard *out, const struct fit_request *reques
   struct scorecard closed_form, simulated;
   struct finding_case findings = {out, request, input, result, arena, false, &closed_form, &simulated};
   enum err err = ERR_OK;
-  const struct judge_options options = {JUDGE_REQUESTS_COMPARE, request->stop, request->stop_cls};
+  const struct judge_options options = {
+      .requests = JUDGE_REQUESTS_COMPARE, .stop = request->stop, .stop_cls = request->stop_cls};
   if (out->is_simulated)
     err = stress_fill(out, input, &result->best, &options, arena, e);
   if (err == ERR_OK && out->no_fit_reason != NO_FIT_TARGETS_CONTRADICT)
@@ -319,6 +320,7 @@ static enum err judge(struct judged *judged, bool *is_judged, struct search_resu
 {
   const bool is_full = request->depth == FIT_FULL;
   const struct judge_options options = {.requests = is_full ? JUDGE_REQUESTS_FINAL : JUDGE_REQUESTS_COMPARE,
+                                        .is_probe = request->is_probe,
                                         .stop = request->stop,
                                         .stop_cls = request->stop_cls};
   const struct judge_case c = {.input = input,

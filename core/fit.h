@@ -288,6 +288,7 @@ struct fit_request {
       *calibration;        /* fitted to measurements of this model here (core/calibration.h); NULL = none */
   bool are_figures_enough; /* depth full without what it adds to them: stress cases, variants, advice (comparisons) */
   bool is_verdict_enough;  /* whether anything fits is asked: figures are some fit's (quick), the knee is left out */
+  bool is_probe;           /* simulated: the verdict alone is read, so that the first fit ends the choice */
   const struct model *draft_model; /* that the workload's speculative_draft_model names; NULL where it names none */
   const struct arrival *trace;     /* LOAD_TRACE: the requests to replay, in order of time; borrowed */
   size_t trace_count;

@@ -54,6 +54,7 @@ enum err judge_capacity(double *requests_per_s, const struct judge_case *c, stru
 /* What decides besides the simulation itself. */
 struct judge_options {
   size_t requests; /* of the winner's own simulation */
+  bool is_probe;   /* any fit will do: as of fit_request */
   bool (*stop)(void *cls);
   void *stop_cls;
 };

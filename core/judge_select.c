@@ -133,6 +133,25 @@ static unsigned most_replicas(const struct judge *judge, const struct candidate 
   return (unsigned)most;
 }
 
+/* For a probe: what the largest fleet in reach misses, all miss, and one that it keeps is enough. *is_settled false: it keeps
+   the limits on latency but costs too much, a smaller one may fit. */
+static enum err try_largest(struct trial *best, bool *is_settled, const struct judge *judge, struct error *e)
+{
+  const double reach = 500; /* what the leaps come to */
+  const unsigned replicas = best->candidate.replicas;
+  struct trial largest = *best;
+  const double most = fmin(most_replicas(judge, &best->candidate), reach * replicas);
+  enum err err;
+  *is_settled = true;
+  if (most <= replicas)
+    return ERR_OK;
+  err = try_replicas(&largest, judge, (unsigned)most, JUDGE_REQUESTS_COMPARE, e);
+  *is_settled = largest.steering_excess > 0 || search_fits(&largest.candidate);
+  if (err == ERR_OK && search_fits(&largest.candidate))
+    *best = largest;
+  return err;
+}
+
 /* Grows the fleet by leaps until the simulation holds what is promised; *low is then the largest that does not. Gives up
    where more replicas hardly help: latency is at its floor. Of fleets that all miss it the nearest is kept. */
 static enum err grow(struct trial *best, unsigned *low, const struct judge *judge, double usd_bound, struct error *e)
@@ -142,6 +161,12 @@ static enum err grow(struct trial *best, unsigned *low, const struct judge *judg
   const unsigned most = most_replicas(judge, &best->candidate);
   struct trial next = *best, nearest = *best;
   double leap = 0.25;
+  if (judge->options->is_probe && best->steering_excess > 0) {
+    bool is_settled;
+    const enum err err = try_largest(best, &is_settled, judge, e);
+    if (err != ERR_OK || is_settled)
+      return err;
+  }
   for (int i = 0; i < leaps && best->steering_excess > 0; i++, leap *= 2) {
     const unsigned replicas = best->candidate.replicas;
     const double wanted = fmin(most, replicas + fmax(1, ceil(leap * replicas)));
@@ -211,7 +236,7 @@ static enum err judge_finalist(struct trial *out, const struct judge *judge, con
     return err;
   if (is_hopeless(out, judge->input))
     *out = smallest;
-  if (out->steering_excess > 0)
+  if (out->steering_excess > 0 || judge->options->is_probe)
     return ERR_OK;
   return shrink(out, low, judge, e);
 }
@@ -261,6 +286,7 @@ static enum err consider(struct trial *best, const struct judge *judge, const st
 static enum err try_smaller_batches(struct trial *best, const struct judge *judge, bool is_confirmed, struct error *e)
 {
   const double above = 1.5, less = 2.0 / 3;
+  const double far_off = 0.5; /* no spread of the simulation's is below its mean by so much */
   const struct layout layout = best->candidate.layout;
   const unsigned replicas = best->candidate.replicas;
   const size_t mark = arena_mark(judge->arena);
@@ -283,6 +309,8 @@ static enum err try_smaller_batches(struct trial *best, const struct judge *judg
     if (!search_prepare(&smaller, obstacle, judge->input, &layout, (unsigned)batch))
       continue;
     search_set_replicas(&smaller, judge->input, replicas);
+    if (smaller.steering_excess > far_off)
+      continue;
     err = consider(best, judge, &smaller, is_confirmed, e);
   }
   arena_release(judge->arena, mark);
@@ -347,6 +375,8 @@ enum err judge_select(struct judged *judged, bool *is_judged, struct search_resu
       return err;
     if (i == 0 || is_better(&next, &best))
       best = next;
+    if (options->is_probe && search_fits(&best.candidate))
+      break;
   }
   if (best.is_run && (options->requests > JUDGE_REQUESTS_COMPARE) && (err = confirm(&best, &judge, e)) != ERR_OK)
     return err;

@@ -308,6 +308,8 @@ static void consider_fleet(const struct hunt *hunt, struct candidate *candidate,
   const double floor_excess = replicas != 0 ? -1 : search_excess_alone(input, candidate);
   const bool has_fit = fit_to_beat(hunt) != NULL;
   if ((has_fit && floor_excess > 0) ||
+      (input->is_verdict_enough && hunt->out->has_candidate && floor_excess > 0 &&
+       targets_have_latency(&input->workload->targets)) ||
       is_hopeless(hunt, candidate, least_excess(input, candidate, bound->request_cost, floor_excess)))
     return;
   if (replicas == 0 && floor_excess <= 0)

@@ -91,7 +91,7 @@ static enum err find_start(double *at, bool *is_found, struct ways *w, const str
   const struct knob_value end = way_value(way, way->end);
   struct scorecard card;
   *at = way->from;
-  return ways_try(is_found, &card, &w->simulated, way->pointer, &end, e);
+  return ways_probe(is_found, &card, &w->simulated, way->pointer, &end, e);
 }
 
 static enum err go(struct ways *w, const struct way *way, struct error *e)
@@ -205,6 +205,7 @@ static enum err go_targets(struct ways *w, struct error *e)
   request.workload = &workload;
   request.depth = base->depth;
   request.is_verdict_enough = base->is_verdict_enough;
+  request.is_probe = true;
   err = fit_evaluate(&card, &request, base->arena, e);
   arena_release(base->arena, mark);
   for (size_t i = 0; i < sizeof groups / sizeof groups[0] && err == ERR_OK && card.verdict == VERDICT_FIT; i++)
@@ -475,8 +476,8 @@ static enum err try_all(struct ways *w, struct error *e)
 
 enum err ways_out_fill(struct finding_case *c, struct error *e)
 {
-  struct ways w = {.search = {c, {c->request, FIT_QUICK, c->arena, true}, false},
-                   .simulated = {c, {c->request, FIT_SIMULATED, c->arena, true}, true},
+  struct ways w = {.search = {c, {c->request, FIT_QUICK, c->arena, true, false}, false},
+                   .simulated = {c, {c->request, FIT_SIMULATED, c->arena, true, false}, true},
                    .has_closed_miss = c->closed_form->verdict != VERDICT_FIT};
   enum err err;
   if (c->card->verdict == VERDICT_FIT || c->simulated->verdict == VERDICT_FIT)

@@ -27,6 +27,10 @@ struct knob_value way_value(const struct way *way, double at);
 enum err ways_try(bool *fits, struct scorecard *card, const struct ways_search *s, const char *pointer,
                   const struct knob_value *value, struct error *e) MUST_CHECK;
 
+/* The same where no figure of the card is read: it is that of some fit. */
+enum err ways_probe(bool *fits, struct scorecard *card, const struct ways_search *s, const char *pointer,
+                    const struct knob_value *value, struct error *e) MUST_CHECK;
+
 /* *is_found: `at` is the point nearest to way->from that fits. Where the far end does not fit,
    neither does the way, unless some point of a few between does (settings that help until they hurt). */
 /* The point that a way has by another measure, moved to where this one turns. *is_found false: nowhere up to the end. */

@@ -34,11 +34,19 @@ enum err ways_try(bool *fits, struct scorecard *card, const struct ways_search *
   return err;
 }
 
+enum err ways_probe(bool *fits, struct scorecard *card, const struct ways_search *s, const char *pointer,
+                    const struct knob_value *value, struct error *e)
+{
+  struct ways_search probing = *s;
+  probing.base.is_probe = true;
+  return ways_try(fits, card, &probing, pointer, value, e);
+}
+
 static enum err try_at(bool *fits, struct scorecard *card, const struct ways_search *s, const struct way *way,
                        double at, struct error *e)
 {
   const struct knob_value value = way_value(way, at);
-  return ways_try(fits, card, s, way->pointer, &value, e);
+  return ways_probe(fits, card, s, way->pointer, &value, e);
 }
 
 /* ---- points ---- */
