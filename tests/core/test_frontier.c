@@ -1,6 +1,7 @@
 /* The frontier against plain enumeration and against evaluations of its points. */
 #include "core/frontier.h"
 
+#include "core/judge.h"
 #include "core/parallel.h"
 #include "core/search_int.h"
 #include "tests/core/search_fixtures.h"
@@ -204,6 +205,103 @@ START_TEST(a_point_is_the_evaluation_of_its_configuration)
 }
 END_TEST
 
+/* ---- against the simulation ---- */
+
+static unsigned char simulation_block[24 << 20];
+
+struct seen {
+  double per_gpu, per_user; /* output tokens/s */
+};
+
+/* `batch` users of one replica, request by request. */
+static struct seen simulate(const struct problem *p, const struct layout *layout, double batch)
+{
+  struct problem held = *p;
+  struct search_result ignored = {.has_candidate = false};
+  struct candidate candidate;
+  struct judged judged;
+  struct arena arena;
+  struct error e;
+  const struct judge_case c = {
+      .input = &held.input, .candidate = &candidate, .load_scale = 1, .requests = JUDGE_REQUESTS_COMPARE};
+  fixture_close_loop(&held.workload, batch);
+  held.input.workload = &held.workload;
+  held.input.model = &held.model;
+  held.input.hardware = &held.hardware;
+  ck_assert(search_prepare(&candidate, &ignored, &held.input, layout, 0));
+  search_set_replicas(&candidate, &held.input, 1);
+  arena_init(&arena, simulation_block, sizeof simulation_block);
+  ck_assert_msg(judge_run(&judged, &c, &arena, &e) == ERR_OK, "%s", e.message);
+  return (struct seen){judged.completed_per_s * p->input.output_tokens / parallel_gpus(layout),
+                       1 / judged.latency.tpot_mean_s};
+}
+
+/* By how much the best of the points falls short of a configuration in the worse of both objectives. */
+static double shortfall(const struct seen *seen, size_t count, const struct seen *other)
+{
+  double least = (double)INFINITY;
+  for (size_t i = 0; i < count; i++)
+    least = fmin(least, fmax(other->per_gpu / seen[i].per_gpu, other->per_user / seen[i].per_user) - 1);
+  return least;
+}
+
+/* Configurations on and off the frontier, simulated: how far one of them is ahead of all points on it. */
+static double worst_shortfall(const struct problem *p, const struct frontier *frontier, unsigned *compared)
+{
+  static struct seen seen[POINTS_MAX];
+  double worst = -1;
+  char why[192];
+  for (size_t i = 0; i < frontier->count; i++)
+    seen[i] = simulate(p, &points[i].layout, points[i].batch);
+  for (unsigned tp = 1; tp <= 8; tp *= 2) {
+    const struct layout layout = {tp, 1, 1, 1};
+    struct search_result ignored = {.has_candidate = false};
+    double batches[FRONTIER_BATCHES_MAX];
+    struct candidate c;
+    size_t count;
+    if (!parallel_check(why, sizeof why, &p->model, &p->hardware, &layout) ||
+        !search_prepare(&c, &ignored, &p->input, &layout, 0))
+      continue;
+    count = frontier_batches(batches, floor(c.batch_limit));
+    for (size_t i = 0; i < count; i += 4) {
+      const struct seen other = simulate(p, &layout, batches[i]);
+      worst = fmax(worst, shortfall(seen, frontier->count, &other));
+      ++*compared;
+    }
+  }
+  return worst;
+}
+
+/* Users of a loop with equal lengths fall into step in the simulation, which the steady state knows nothing of: measured over
+   20 sketches on two devices, 34 of 40 frontiers stay within 10 %, the farthest (prompts of 372, answers of 20 tokens) is
+   36 % behind. */
+START_TEST(the_frontier_holds_in_simulation)
+{
+  static const char *const devices[] = {"h100-sxm-80gb", "l40s-48gb"};
+  const double usual = 0.1, most = 0.4;
+  static struct problem p;
+  uint64_t seed = 2020;
+  unsigned compared = 0, close = 0;
+  for (int i = 0; i < (int)suite_rounds(20); i++) {
+    random_frontier(&p, &seed, i);
+    p.workload.constraints.gpu_quota = 8;
+    for (size_t k = 0; k < FIXTURE_COUNT(devices); k++) {
+      struct frontier frontier;
+      double worst;
+      p.hardware = fixture_hardware(devices[k]);
+      problem_resolve(&p, 2, 1);
+      frontier = frontier_of(&p, false);
+      worst = worst_shortfall(&p, &frontier, &compared);
+      ck_assert_msg(worst <= most, "sketch %d, %s on %s: a configuration is ahead by %g", i, p.model.name,
+                    p.hardware.name, worst);
+      close += worst <= usual;
+    }
+  }
+  ck_assert_uint_ge(compared, suite_rounds(100));
+  ck_assert_msg(close >= suite_rounds(30), "%u frontiers within %g", close, usual);
+}
+END_TEST
+
 /* ---- shape ---- */
 
 START_TEST(points_go_from_throughput_to_interactivity)
@@ -365,6 +463,7 @@ int main(void)
   TCase *tcase = tcase_create("frontier");
   tcase_add_test(tcase, the_frontier_is_that_of_plain_enumeration);
   tcase_add_test(tcase, a_point_is_the_evaluation_of_its_configuration);
+  tcase_add_test(tcase, the_frontier_holds_in_simulation);
   tcase_add_test(tcase, points_go_from_throughput_to_interactivity);
   tcase_add_test(tcase, one_price_adds_no_points);
   tcase_add_test(tcase, a_cheap_device_stays_for_its_cost);
