@@ -48,8 +48,12 @@ struct setting {
   struct memory_plan memory;
 };
 
-/* Llama-3.1-70B on H100, tensor parallel 4, from the built-in catalogue. */
-static bool set_up(struct setting *s)
+/* A model on H100, tensor parallel 4, from the built-in catalogue; all of its profiles beside it. */
+enum { PROFILES_MAX = 128 };
+static struct hardware profiles[PROFILES_MAX];
+static size_t profile_count;
+
+static bool set_up(struct setting *s, const char *model)
 {
   const struct layout layout = {4, 1, 1, 1};
   struct catalogue *catalogue = NULL;
@@ -57,7 +61,10 @@ static bool set_up(struct setting *s)
   struct preset preset;
   if (catalogue_open(&catalogue, NULL, NULL) != ERR_OK || catalogue_acquire(&snapshot, catalogue, NULL) != ERR_OK)
     return false;
-  s->model = catalogue_find_model(snapshot, "llama-3.1-70b")->model;
+  s->model = catalogue_find_model(snapshot, model)->model;
+  profile_count = snapshot->profile_count < PROFILES_MAX ? snapshot->profile_count : PROFILES_MAX;
+  for (size_t i = 0; i < profile_count; i++)
+    profiles[i] = snapshot->profiles[i].hardware;
   s->hardware = catalogue_find_profile(snapshot, "h100-sxm-80gb")->hardware;
   catalogue_release(catalogue, snapshot);
   catalogue_close(catalogue);
@@ -145,6 +152,24 @@ static double cell_us(struct setting *s, unsigned repeats)
   return err == ERR_OK ? 1e6 * (cpu_s() - began) / repeats : (double)NAN;
 }
 
+/* The closed form over every profile of the catalogue. */
+static double all_profiles_us(const struct setting *s, unsigned repeats)
+{
+  static unsigned char memory[16 << 20];
+  const double began = cpu_s();
+  for (unsigned r = 0; r < repeats; r++)
+    for (size_t i = 0; i < profile_count; i++) {
+      const struct fit_request request = {
+          .workload = &s->workload, .model = &s->model, .hardware = &profiles[i], .depth = FIT_QUICK};
+      struct scorecard card;
+      struct arena arena;
+      arena_init(&arena, memory, sizeof memory);
+      if (fit_evaluate(&card, &request, &arena, NULL) != ERR_OK)
+        return (double)NAN;
+    }
+  return 1e6 * (cpu_s() - began) / repeats;
+}
+
 static double frontier_us(const struct setting *s, unsigned repeats)
 {
   static unsigned char memory[1 << 20];
@@ -208,30 +233,61 @@ static int report(const char *what, double us, double bare_us, double goal_us)
   return goal_us > 0 && !(us <= goal_us);
 }
 
+static void set_targets(struct setting *s, double ttft_p50_ms, double itl_p50_ms)
+{
+  s->workload.targets.are_given = true;
+  s->workload.targets.ttft_ms.p50 = ttft_p50_ms;
+  s->workload.targets.itl_ms.p50 = itl_p50_ms;
+}
+
+static int report_dense(struct setting *s, double bare_us)
+{
+  int missed = report("one step, explained", step_us(s, 200000), bare_us, 0);
+  missed += report("one layout: memory and steady state", layout_us(s, 20000), bare_us, 20);
+  missed += report("fit_evaluate, one profile, no targets", evaluate_us(s, FIT_QUICK, 500), bare_us, 1000);
+  set_targets(s, 1000, 60);
+  missed += report("fit_evaluate, one profile, latency targets", evaluate_us(s, FIT_QUICK, 500), bare_us, 1000);
+  s->workload.targets.headroom_ratio = 0.2;
+  missed += report("… with headroom", evaluate_us(s, FIT_QUICK, 200), bare_us, 1000);
+  s->workload.targets.headroom_ratio = (double)NAN;
+  missed += report("… over all profiles", all_profiles_us(s, 4), bare_us, 30000);
+  s->workload.targets.ttft_ms.p99 = 2000;
+  s->workload.targets.itl_ms.p99 = 150;
+  missed += report("… judged by a short simulation", evaluate_us(s, FIT_SIMULATED, 20), bare_us, 0);
+  missed += report("… simulation and stress of depth full", simulated_us(s, 10), bare_us, 40000);
+  missed += report("… depth full", evaluate_us(s, FIT_FULL, 10), bare_us, 100000);
+  missed += report("a what-if cell (4,096 in 0.5 s)", cell_us(s, 500), bare_us, 122);
+  return missed + report("frontier of one profile", frontier_us(s, 20), bare_us, 0);
+}
+
+/* Where the search has to look at everything: users, experts, limits that nothing keeps. */
+static int report_hard(struct setting *dense, struct setting *experts, double bare_us)
+{
+  int missed = report("experts, no targets", evaluate_us(experts, FIT_QUICK, 50), bare_us, 1000);
+  set_targets(experts, 2000, 60);
+  missed += report("experts, latency targets", evaluate_us(experts, FIT_QUICK, 50), bare_us, 1000);
+  missed += report("frontier of experts", frontier_us(experts, 5), bare_us, 0);
+  dense->workload.traffic.load = LOAD_CLOSED;
+  dense->workload.traffic.concurrency = 500;
+  missed += report("500 users, latency targets", evaluate_us(dense, FIT_QUICK, 50), bare_us, 1000);
+  dense->workload.targets.headroom_ratio = 0.5;
+  missed += report("… with headroom", evaluate_us(dense, FIT_QUICK, 50), bare_us, 1000);
+  set_targets(dense, 1000, 1);
+  missed += report("… that nothing keeps", evaluate_us(dense, FIT_QUICK, 50), bare_us, 1000);
+  return missed + report("… that nothing keeps, depth full", evaluate_us(dense, FIT_FULL, 1), bare_us, 100000);
+}
+
 int main(void)
 {
-  static struct setting s;
+  static struct setting dense, experts;
   const double bare_us = roofline_us(2000000);
   int missed = 0;
-  if (!set_up(&s)) {
+  if (!set_up(&dense, "llama-3.1-70b") || !set_up(&experts, "deepseek-v3")) {
     (void)fprintf(stderr, "the catalogue can not be loaded\n");
     return 2;
   }
   printf("plain roofline over %d operators: %.3f us CPU\n", OPERATORS, bare_us);
-  missed += report("one step, explained", step_us(&s, 200000), bare_us, 0);
-  missed += report("one layout: memory and steady state", layout_us(&s, 20000), bare_us, 20);
-  missed += report("fit_evaluate, one profile, no targets", evaluate_us(&s, FIT_QUICK, 500), bare_us, 1000);
-  s.workload.targets.are_given = true;
-  s.workload.targets.ttft_ms.p50 = 1000;
-  s.workload.targets.itl_ms.p50 = 60;
-  missed += report("fit_evaluate, one profile, latency targets", evaluate_us(&s, FIT_QUICK, 500), bare_us, 1000);
-  s.workload.targets.ttft_ms.p99 = 2000;
-  s.workload.targets.itl_ms.p99 = 150;
-  missed += report("… judged by a short simulation", evaluate_us(&s, FIT_SIMULATED, 20), bare_us, 0);
-  missed += report("… simulation and stress of depth full", simulated_us(&s, 10), bare_us, 40000);
-  missed += report("… depth full", evaluate_us(&s, FIT_FULL, 10), bare_us, 100000);
-  missed += report("a what-if cell (4,096 in 0.5 s)", cell_us(&s, 500), bare_us, 122);
-  missed += report("frontier of one profile", frontier_us(&s, 20), bare_us, 0);
+  missed = report_dense(&dense, bare_us) + report_hard(&dense, &experts, bare_us);
   if (missed > 0)
     printf("%d goals missed\n", missed);
   return missed > 0;
