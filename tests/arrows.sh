@@ -119,7 +119,7 @@ left_of api server
 includes core 'core/' 'microhttpd|curl/|jansson|sqlite3|pthread|time\.h|sys/|unistd|fcntl|threads'
 includes storage 'storage/|core/error\.h' 'microhttpd|curl/|jansson'
 includes api 'api/|storage/store\.h|core/' 'microhttpd|curl/|sqlite3|sys/socket|netinet|pthread_create'
-includes server 'server/|api/(api|observation)\.h|storage/store\.h|core/' 'sqlite3'
+includes server 'server/|api/(api|observation|refusals)\.h|storage/store\.h|core/' 'sqlite3'
 
 if [ -s "$work/faults" ]; then
   cat "$work/faults" >&2
