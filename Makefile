@@ -112,6 +112,9 @@ $(B)/tests/%.o: OWN = -Wno-null-dereference
 $(B)/tests/%: $(B)/tests/%.o $(call OBJ,$(TEST_LIB)) $(ALL_LIBS)
 	$(call RUN,LINK)$(CC) $(LINK_$(FLAVOUR)) $(LDFLAGS) -o $@ $^ $(LIBS) $(LIBS_TEST)
 
+# The allocations of all its objects go through the test.
+$(B)/tests/api/test_allocation: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup,--wrap=json_loadb,--wrap=json_loads
+
 tests: $(B)/fitd $(TEST_BINARIES) ## build the test binaries
 
 # Own -j when none was given; under `make -jN` the job server is handed on.

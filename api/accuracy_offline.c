@@ -1,6 +1,7 @@
 /* The entry of `fitd accuracy`: built-in catalogue, constants by file, one answer as JSON or Markdown. */
 #include "api/accuracy.h"
 #include "api/api.h"
+#include "api/json_memory.h"
 #include "api/read.h"
 #include "api/write.h"
 
@@ -119,7 +120,7 @@ static enum err write_answer(char **answer, const struct accuracy *accuracy, enu
   case API_ACCURACY_ROWS: *answer = accuracy_write_rows(accuracy); break;
   case API_ACCURACY_JSON:
     document = accuracy_write_json(accuracy);
-    *answer = document != NULL ? json_dumps(document, WRITE_FLAGS) : NULL;
+    *answer = document != NULL ? json_memory_dumps(document, WRITE_FLAGS) : NULL;
     json_decref(document);
     break;
   }

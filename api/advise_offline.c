@@ -1,6 +1,7 @@
 /* Advice without a server or a store, against the built-in catalogue: what `fitd advise CONFIG.json` runs. */
 #include "api/advise.h"
 #include "api/api.h"
+#include "api/json_memory.h"
 #include "api/problem.h"
 #include "api/read.h"
 #include "api/write.h"
@@ -53,7 +54,7 @@ static enum err advise(char **json, const json_t *config, struct advise_options 
     rc = faults->count == 0 ? advise_document(&document, config, options, snapshot, faults, e) : ERR_INVALID;
     catalogue_release(catalogue, snapshot);
   }
-  if (rc == ERR_OK && (*json = json_dumps(document, WRITE_FLAGS)) == NULL)
+  if (rc == ERR_OK && (*json = json_memory_dumps(document, WRITE_FLAGS)) == NULL)
     rc = error_set(e, ERR_NOMEM, "", "not enough memory for the answer");
   json_decref(document);
   catalogue_close(catalogue);

@@ -9,6 +9,7 @@
 #include "api/document.h"
 #include "api/handlers.h"
 #include "api/history.h"
+#include "api/json_memory.h"
 #include "api/put.h"
 #include "api/read.h"
 #include "api/write.h"
@@ -59,8 +60,8 @@ static void add_decision(struct marks *marks, const struct store_decision *row)
 {
   json_t *document = json_loads(row->document, 0, NULL);
   const char *rationale = json_string_value(json_object_get(document, "rationale"));
-  char *from = json_dumps(json_object_get(document, "from"), JSON_ENCODE_ANY | WRITE_FLAGS);
-  char *to = json_dumps(json_object_get(document, "to"), JSON_ENCODE_ANY | WRITE_FLAGS);
+  char *from = json_memory_dumps(json_object_get(document, "from"), JSON_ENCODE_ANY | WRITE_FLAGS);
+  char *to = json_memory_dumps(json_object_get(document, "to"), JSON_ENCODE_ANY | WRITE_FLAGS);
   char link[80];
   (void)snprintf(link, sizeof link, "/v1/decisions/%s", row->id);
   add(marks, row->effective_at_ms, "decision", row->knob,

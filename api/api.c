@@ -12,6 +12,7 @@
 #include "api/call.h"
 #include "api/catalogue.h"
 #include "api/idempotency.h"
+#include "api/json_memory.h"
 #include "api/live.h"
 #include "api/metrics.h"
 #include "api/problem.h"
@@ -56,6 +57,7 @@ enum err api_open(struct api **out, const struct api_deps *deps, struct error *e
   *out = NULL;
   if (api == NULL)
     return error_set(e, ERR_NOMEM, "", "not enough memory to open the API");
+  json_memory_watch();
   api->magic = API_MAGIC;
   api->deps = *deps;
   api->opened_at_ms = deps->now_ms(deps->cls);
@@ -360,6 +362,10 @@ static void handle(struct api *api, const struct api_request *request, struct ap
 
 void api_handle(struct api *api, const struct api_request *request, struct api_response *response)
 {
+  json_memory_begin();
   handle(api, request, response);
+  if (json_memory_has_failed()) /* whatever the answer says */
+    api_problem(response, 503, "out-of-memory", request->request_id, request->path,
+                "not enough memory for this request at the moment");
   api_count_refusal(api, response->status);
 }

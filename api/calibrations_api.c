@@ -8,6 +8,7 @@
 #include "api/catalogue.h"
 #include "api/handlers.h"
 #include "api/history.h"
+#include "api/json_memory.h"
 #include "api/put.h"
 #include "api/read.h"
 #include "api/write.h"
@@ -216,7 +217,7 @@ static enum err store(struct api_call *call, struct api_response *out, struct ca
   enum err rc;
   call_new_id(call, id, 0);
   document = document_write(id, call, body, calibration, calibrate);
-  row.document = document != NULL ? json_dumps(document, WRITE_FLAGS) : NULL;
+  row.document = document != NULL ? json_memory_dumps(document, WRITE_FLAGS) : NULL;
   json_decref(document);
   if (row.document == NULL)
     return error_set(e, ERR_NOMEM, "", "not enough memory to store the calibration");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/card_table.h"
+#include "api/json_memory.h"
 #include "api/read.h"
 
 static void put_number(struct text *text, const json_t *value)
@@ -92,7 +93,7 @@ static void put_side(struct text *text, const char *name, const json_t *side)
 static void put_value(struct text *text, const json_t *value)
 {
   char *bytes =
-      json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
+      json_is_string(value) ? NULL : json_memory_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
   text_puts(text, json_is_string(value) ? json_string_value(value) : bytes != NULL ? bytes : "-");
   free(bytes);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/figure.h"
+#include "api/json_memory.h"
 #include "api/knobs.h"
 #include "api/pointer.h"
 #include "api/put.h"
@@ -270,7 +271,7 @@ static char *document_of(const struct recording *r, const char *id)
   put_member(&to, "expected_effect",
              r->before != NULL && r->after != NULL ? figure_deltas(r->before, r->after) : json_null());
   put_member(&to, "recorded_by", record_token(r->call));
-  text = to != NULL ? json_dumps(to, WRITE_FLAGS) : NULL;
+  text = to != NULL ? json_memory_dumps(to, WRITE_FLAGS) : NULL;
   json_decref(to);
   return text;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/figure.h"
+#include "api/json_memory.h"
 #include "api/pointer.h"
 #include "api/put.h"
 #include "api/write.h"
@@ -171,7 +172,7 @@ enum err decision_answer(char **text, const struct api_call *call, const struct 
     put_member(&tail, "outcome_measurement", write_text(measurement));
     put_member(&tail, "status", json_string(row->status));
     put_member(&tail, "ended_by", write_text(row->ended_by[0] != '\0' ? row->ended_by : NULL));
-    rest = tail != NULL ? json_dumps(tail, WRITE_FLAGS) : NULL;
+    rest = tail != NULL ? json_memory_dumps(tail, WRITE_FLAGS) : NULL;
     *text = rest != NULL ? record_splice_steal(json_incref(document), rest) : NULL;
     free(rest);
     rc = *text != NULL ? ERR_OK : record_nomem(e);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/catalogue.h"
+#include "api/json_memory.h"
 #include "api/read.h"
 #include "api/write.h"
 
@@ -277,7 +278,7 @@ enum err document_row(struct store_document *out, const char *name, const char *
   out->name = strdup(name);
   out->alias = strdup(alias);
   out->source = write_canonical(source);
-  out->document = json_dumps(document, WRITE_FLAGS);
+  out->document = json_memory_dumps(document, WRITE_FLAGS);
   if (out->name != NULL && out->alias != NULL && out->source != NULL && out->document != NULL)
     return ERR_OK;
   store_document_fini(out);

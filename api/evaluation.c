@@ -336,8 +336,7 @@ enum err evaluation_run(struct evaluation *out, const struct sketch *sketch, con
   struct result *results = NULL;
   enum err rc;
   memset(out, 0, sizeof *out);
-  if (sketch->canonical == NULL || sketch->profiles == NULL || sketch->calibrations == NULL || sketch->notes == NULL ||
-      sketch->traffic == NULL)
+  if (!sketch_is_whole(sketch))
     return error_set(e, ERR_NOMEM, "", "not enough memory to read the sketch");
   new_id(out->id, options, 0);
   memcpy(identity.evaluation, out->id, sizeof identity.evaluation);

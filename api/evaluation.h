@@ -47,6 +47,8 @@ struct sketch {
 /* All faults at once; pointers are those of the sketch, prefixed with `pointer`. */
 void sketch_read(struct sketch *out, const struct catalogue_snapshot *snapshot, const json_t *body, const char *pointer,
                  struct faults *faults);
+/* False: memory ran out as it was read, which is no fault of the body; it can not be evaluated. */
+bool sketch_is_whole(const struct sketch *sketch);
 void sketch_fini(struct sketch *sketch);
 /* Other candidates than the sketch's own, with their calibrations. Takes the array. */
 void sketch_use_profiles_steal(struct sketch *sketch, const struct catalogue_snapshot *snapshot,

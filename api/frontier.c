@@ -288,7 +288,7 @@ enum err frontier_document(json_t **out, const struct sketch *sketch, const stru
   work.frontier.capacity = POINTS_MAX;
   work.base = malloc(POINTS_MAX * sizeof *work.base);
   if (memory == NULL || document == NULL || work.frontier.points == NULL || work.base == NULL ||
-      sketch->profiles == NULL) {
+      !sketch_is_whole(sketch)) {
     rc = error_set(e, ERR_NOMEM, "", "not enough memory for a frontier");
     goto out;
   }

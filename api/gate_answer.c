@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/gate_check.h"
+#include "api/json_memory.h"
 #include "api/knobs.h"
 #include "api/put.h"
 #include "api/write.h"
@@ -189,7 +190,7 @@ static enum err insert_work(struct store_tx *tx, void *cls, struct error *e)
 
 static enum err store_check_row(struct check *check, const char *id, const json_t *answer, struct error *e)
 {
-  char *document = json_dumps(answer, WRITE_FLAGS);
+  char *document = json_memory_dumps(answer, WRITE_FLAGS);
   struct insert_work work = {check,
                              {.id = id,
                               .created_at_ms = check->call->now_ms,

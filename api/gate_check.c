@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/gate_check.h"
+#include "api/json_memory.h"
 #include "api/pointer.h"
 #include "api/read.h"
 #include "api/write.h"
@@ -91,8 +92,8 @@ static void judge_stack(struct check *check)
   if (required == NULL)
     return;
   reason = gate_reason_add(&check->reasons, "stack", "stack", NULL, is_required_stack(check) ? GATE_PASS : GATE_FAIL);
-  wanted = json_dumps(required, WRITE_FLAGS | JSON_ENCODE_ANY);
-  seen = stack != NULL ? json_dumps(stack, WRITE_FLAGS) : NULL;
+  wanted = json_memory_dumps(required, WRITE_FLAGS | JSON_ENCODE_ANY);
+  seen = stack != NULL ? json_memory_dumps(stack, WRITE_FLAGS) : NULL;
   (void)snprintf(reason->message, sizeof reason->message, "%s: the stack is %.120s, %.120s is required",
                  gate_verdicts[reason->verdict], seen != NULL ? seen : "not given",
                  wanted != NULL ? wanted : "another");

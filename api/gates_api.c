@@ -7,6 +7,7 @@
 #include "api/gate.h"
 #include "api/handlers.h"
 #include "api/history.h"
+#include "api/json_memory.h"
 #include "api/pointer.h"
 #include "api/problem.h"
 #include "api/put.h"
@@ -69,7 +70,7 @@ static enum err gate_answer(char **text, const struct api_call *call, const stru
   if (rc == ERR_OK && own != NULL && tail != NULL) {
     json_t *whole = json_loads(own, 0, NULL);
     if (whole != NULL && json_object_update(whole, tail) == 0)
-      *text = json_dumps(whole, WRITE_FLAGS);
+      *text = json_memory_dumps(whole, WRITE_FLAGS);
     json_decref(whole);
   }
   free(own);
@@ -205,7 +206,7 @@ enum err gates_put(struct api_call *call, struct api_response *out, struct error
       !pointer_same_value(json_object_get(old, "signed_off"), json_object_get(document, "signed_off"));
   (void)snprintf(workload, sizeof workload, "%s", json_string_value(json_object_get(call->body, "workload")));
   work.row.workload = workload;
-  work.row.document = document != NULL ? json_dumps(document, WRITE_FLAGS) : NULL;
+  work.row.document = document != NULL ? json_memory_dumps(document, WRITE_FLAGS) : NULL;
   rc = work.row.document != NULL ? store_write(call_store(call), "gate", put_work, &work, e) : record_nomem(e);
   if (rc == ERR_OK)
     rc = gates_get(call, out, e);
@@ -376,7 +377,7 @@ static enum err store_waiver(struct api_call *call, struct api_response *out, co
   put_member(&to, "token", record_token(call));
   put_member(&to, "rationale", json_string(waiver->rationale));
   put_member(&to, "expires_at", json_string(waiver->expires_at.text));
-  work.row.document = to != NULL ? json_dumps(to, WRITE_FLAGS) : NULL;
+  work.row.document = to != NULL ? json_memory_dumps(to, WRITE_FLAGS) : NULL;
   json_decref(to);
   rc = work.row.document != NULL ? store_write(call_store(call), "waiver", waiver_work, &work, e) : record_nomem(e);
   if (rc == ERR_OK)
@@ -412,7 +413,7 @@ static enum err respond_refusal(struct api_call *call, struct api_response *out,
               call->params[0], why != NULL ? why : verdict);
   problem = out->bytes != NULL ? json_loadb(out->bytes, out->bytes_len, 0, NULL) : NULL;
   if (problem != NULL && json_object_update(problem, read_iterable(check)) == 0)
-    text = json_dumps(problem, WRITE_FLAGS);
+    text = json_memory_dumps(problem, WRITE_FLAGS);
   json_decref(problem);
   api_response_fini(out);
   return respond_string_steal(out, 409, "application/problem+json", text, e);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/card_table.h"
+#include "api/json_memory.h"
 #include "api/read.h"
 #include "api/write.h"
 
@@ -16,11 +17,11 @@ enum err evaluation_texts_make(struct evaluation_texts *out, const struct evalua
   const size_t count = json_array_size(evaluation->scorecards);
   bool is_complete;
   out->count = 0;
-  out->head = json_dumps(evaluation->head, WRITE_FLAGS);
+  out->head = json_memory_dumps(evaluation->head, WRITE_FLAGS);
   out->cards = calloc(count + 1, sizeof *out->cards);
   is_complete = out->head != NULL && out->cards != NULL;
   for (size_t i = 0; i < count && is_complete; i++) {
-    out->cards[i] = json_dumps(json_array_get(evaluation->scorecards, i), WRITE_FLAGS);
+    out->cards[i] = json_memory_dumps(json_array_get(evaluation->scorecards, i), WRITE_FLAGS);
     is_complete = out->cards[i] != NULL;
     out->count++;
   }

@@ -5,6 +5,7 @@
 
 #include "api/document.h"
 #include "api/handlers.h"
+#include "api/json_memory.h"
 #include "api/knobs.h"
 #include "api/pointer.h"
 #include "api/put.h"
@@ -145,7 +146,7 @@ static char *knob_document(const struct knob_body *body, const json_t *source)
   put_member(&document, "safe_range", body->safe_range != NULL ? json_deep_copy(body->safe_range) : json_null());
   if (json_object_get(source, "description") != NULL)
     put_member(&document, "description", json_incref(json_object_get(source, "description")));
-  text = document != NULL ? json_dumps(document, WRITE_FLAGS) : NULL;
+  text = document != NULL ? json_memory_dumps(document, WRITE_FLAGS) : NULL;
   json_decref(document);
   return text;
 }

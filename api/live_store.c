@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/json_memory.h"
 #include "api/live.h"
 #include "api/nodes.h"
 #include "api/write.h"
@@ -67,7 +68,7 @@ static bool add_engine_row(struct finished *to, const char *node, unsigned step_
   *row = (struct store_engine_sample){.node = strdup(node),
                                       .step_s = step_s,
                                       .time_ms = step->time_ms,
-                                      .document = document != NULL ? json_dumps(document, WRITE_FLAGS) : NULL};
+                                      .document = document != NULL ? json_memory_dumps(document, WRITE_FLAGS) : NULL};
   json_decref(document);
   return row->node != NULL && row->document != NULL;
 }

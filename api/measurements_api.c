@@ -8,6 +8,7 @@
 #include "api/card_table.h"
 #include "api/handlers.h"
 #include "api/history.h"
+#include "api/json_memory.h"
 #include "api/measurement.h"
 #include "api/put.h"
 #include "api/read.h"
@@ -133,7 +134,7 @@ static enum err store(struct api_call *call, struct api_response *out, struct me
   (void)snprintf(scorecard, sizeof scorecard, "%s", json_string_value(card_at(card, "id")));
   write_time(created_at, call->now_ms);
   document = document_write(id, created_at, measurement, sketch, card);
-  text = document != NULL ? json_dumps(document, WRITE_FLAGS) : NULL;
+  text = document != NULL ? json_memory_dumps(document, WRITE_FLAGS) : NULL;
   json_decref(document);
   if (text == NULL || stack == NULL) {
     free(text);

@@ -7,6 +7,7 @@
 #include "api/catalogue.h"
 #include "api/document.h"
 #include "api/handlers.h"
+#include "api/json_memory.h"
 #include "api/live.h"
 #include "api/nodes.h"
 #include "api/put.h"
@@ -212,8 +213,8 @@ static enum err store(struct put_work *work, struct api_call *call, const struct
   json_t *document = node_write(node), *secrets = node_write_secrets(node);
   enum err code = ERR_OK;
   work->row = (struct store_node){.name = call->params[0], .created_at_ms = call->now_ms};
-  work->row.document = document != NULL ? json_dumps(document, WRITE_FLAGS) : NULL;
-  work->row.secrets = secrets != NULL ? json_dumps(secrets, WRITE_FLAGS) : NULL;
+  work->row.document = document != NULL ? json_memory_dumps(document, WRITE_FLAGS) : NULL;
+  work->row.secrets = secrets != NULL ? json_memory_dumps(secrets, WRITE_FLAGS) : NULL;
   if (work->row.document == NULL || work->row.secrets == NULL)
     code = error_set(e, ERR_NOMEM, "", "not enough memory to store the node");
   if (code == ERR_OK)

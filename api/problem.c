@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/call.h"
+#include "api/json_memory.h"
 #include "api/write.h"
 
 static void response_reset(struct api_response *response, unsigned status)
@@ -52,7 +53,7 @@ static json_t *problem_json(unsigned status, const char *slug, const char *detai
 
 static void respond_problem_steal(struct api_response *response, json_t *problem)
 {
-  response->bytes = problem != NULL ? json_dumps(problem, WRITE_FLAGS) : NULL;
+  response->bytes = problem != NULL ? json_memory_dumps(problem, WRITE_FLAGS) : NULL;
   json_decref(problem);
   if (response->bytes == NULL)
     return;

@@ -7,6 +7,7 @@
 #include "api/catalogue.h"
 #include "api/handlers.h"
 #include "api/history.h"
+#include "api/json_memory.h"
 #include "api/put.h"
 #include "api/read.h"
 #include "api/sketch_parts.h"
@@ -111,7 +112,7 @@ static enum err store(struct api_call *call, struct api_response *out, struct re
   (void)snprintf(weights, sizeof weights, "%s", format_name(result->workload.weights));
   (void)snprintf(kv_cache, sizeof kv_cache, "%s", format_name(result->workload.kv_cache));
   document = document_write(id, call, result);
-  row.document = document != NULL ? json_dumps(document, WRITE_FLAGS) : NULL;
+  row.document = document != NULL ? json_memory_dumps(document, WRITE_FLAGS) : NULL;
   json_decref(document);
   if (row.document == NULL)
     return error_set(e, ERR_NOMEM, "", "not enough memory to store the result");

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "api/json_memory.h"
 #include "api/write.h"
 
 #define READ_DEPTH_MAX 32
@@ -474,6 +475,7 @@ static bool is_blank(const char *text, size_t length)
 enum err read_json(json_t **out, const void *body, size_t body_len, int *line, int *column, struct error *e)
 {
   json_error_t problem;
+  bool is_out;
   *out = NULL;
   *line = 1;
   *column = 1;
@@ -482,11 +484,11 @@ enum err read_json(json_t **out, const void *body, size_t body_len, int *line, i
   if (is_too_deep(body, body_len, line, column))
     return error_set(e, ERR_INVALID, "", "line %d, column %d: nested deeper than %d levels", *line, *column,
                      READ_DEPTH_MAX);
-  *out = json_loadb(body, body_len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &problem);
+  *out = json_memory_loadb(&is_out, body, body_len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &problem);
+  if (is_out)
+    return error_set(e, ERR_NOMEM, "", "not enough memory to parse the body");
   if (*out != NULL)
     return ERR_OK;
-  if (json_error_code(&problem) == json_error_out_of_memory)
-    return error_set(e, ERR_NOMEM, "", "not enough memory to parse the body");
   *line = problem.line > 0 ? problem.line : 1;
   *column = problem.column > 0 ? problem.column : 1;
   return error_set(e, ERR_INVALID, "", "line %d, column %d: %s", *line, *column, problem.text);

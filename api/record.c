@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/json_memory.h"
 #include "api/read.h"
 #include "api/write.h"
 
@@ -107,7 +108,7 @@ bool record_moment_is_ahead(const struct record_moment *moment, int64_t now_ms)
 
 char *record_splice_steal(json_t *head, const char *document)
 {
-  char *text = head != NULL ? json_dumps(head, WRITE_FLAGS) : NULL, *whole;
+  char *text = head != NULL ? json_memory_dumps(head, WRITE_FLAGS) : NULL, *whole;
   const bool has_head = json_object_size(head) > 0, has_more = strcmp(document, "{}") != 0;
   size_t size;
   json_decref(head);

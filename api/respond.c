@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/call.h"
+#include "api/json_memory.h"
 #include "api/write.h"
 
 void api_response_fini(struct api_response *response)
@@ -34,7 +35,7 @@ enum err respond_string_steal(struct api_response *out, unsigned status, const c
 
 enum err respond_json_steal(struct api_response *out, unsigned status, json_t *json, struct error *e)
 {
-  char *bytes = json != NULL ? json_dumps(json, WRITE_FLAGS | JSON_ENCODE_ANY) : NULL;
+  char *bytes = json != NULL ? json_memory_dumps(json, WRITE_FLAGS | JSON_ENCODE_ANY) : NULL;
   json_decref(json);
   return respond_string_steal(out, status, "application/json", bytes, e);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/json_memory.h"
 #include "api/knobs.h"
 #include "api/put.h"
 #include "api/read.h"
@@ -125,7 +126,7 @@ static enum err add_unowned(struct review *review, const char *workload, const s
 
 static void print_value(struct text *text, const json_t *value)
 {
-  char *dumped = value != NULL ? json_dumps(value, WRITE_FLAGS | JSON_ENCODE_ANY) : NULL;
+  char *dumped = value != NULL ? json_memory_dumps(value, WRITE_FLAGS | JSON_ENCODE_ANY) : NULL;
   text_puts(text, dumped != NULL ? dumped : "?");
   free(dumped);
 }

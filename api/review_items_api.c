@@ -6,6 +6,7 @@
 #include "api/decision.h"
 #include "api/document.h"
 #include "api/handlers.h"
+#include "api/json_memory.h"
 #include "api/put.h"
 #include "api/read.h"
 #include "api/review.h"
@@ -368,7 +369,7 @@ static enum err store_addendum(struct api_call *call, struct api_response *out, 
   put_member(&to, "text", json_string(text));
   put_member(&to, "by", json_string(by));
   put_member(&to, "token", record_token(call));
-  work.document = document = to != NULL ? json_dumps(to, WRITE_FLAGS) : NULL;
+  work.document = document = to != NULL ? json_memory_dumps(to, WRITE_FLAGS) : NULL;
   json_decref(to);
   rc = document != NULL ? store_write(call_store(call), "addendum", addendum_work, &work, e) : record_nomem(e);
   if (rc == ERR_OK)

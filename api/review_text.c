@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/figure.h"
+#include "api/json_memory.h"
 #include "api/pointer.h"
 #include "api/read.h"
 #include "api/review.h"
@@ -63,7 +64,7 @@ static void put_day(struct text *to, const json_t *object, const char *member)
 
 static void put_value(struct text *to, const json_t *value)
 {
-  char *text = value != NULL && !json_is_null(value) ? json_dumps(value, WRITE_FLAGS | JSON_ENCODE_ANY) : NULL;
+  char *text = value != NULL && !json_is_null(value) ? json_memory_dumps(value, WRITE_FLAGS | JSON_ENCODE_ANY) : NULL;
   if (json_is_string(value))
     put_cell(to, json_string_value(value));
   else

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/handlers.h"
+#include "api/json_memory.h"
 #include "api/put.h"
 #include "api/read.h"
 #include "api/review.h"
@@ -192,7 +193,7 @@ enum err review_save(struct api_call *call, struct store_review *row, const json
 {
   char *const old = row->document;
   enum err rc;
-  row->document = document != NULL ? json_dumps(document, WRITE_FLAGS) : NULL;
+  row->document = document != NULL ? json_memory_dumps(document, WRITE_FLAGS) : NULL;
   row->changed_at_ms = call->now_ms;
   row->signed_at_ms = is_signed ? call->now_ms : 0;
   rc = row->document != NULL ? store_write(call_store(call), "review", update_work, row, e) : record_nomem(e);
@@ -218,7 +219,7 @@ static enum err open_review(struct review *review, struct error *e)
   document = document_of(review);
   row = (struct store_review){.week = review->week,
                               .created_at_ms = review->call->now_ms,
-                              .document = document != NULL ? json_dumps(document, WRITE_FLAGS) : NULL};
+                              .document = document != NULL ? json_memory_dumps(document, WRITE_FLAGS) : NULL};
   json_decref(document);
   rc = row.document != NULL ? store_write(call_store(review->call), "review", insert_work, &row, e) : record_nomem(e);
   free(row.document);

@@ -8,6 +8,7 @@
 #include "api/call.h"
 #include "api/handlers.h"
 #include "api/history.h"
+#include "api/json_memory.h"
 #include "api/read.h"
 #include "api/write.h"
 
@@ -167,7 +168,7 @@ static const char *unit_of(const char *path)
 static void put_string(struct text *text, const char *value)
 {
   json_t *json = write_text(value);
-  char *bytes = json_dumps(json, JSON_ENCODE_ANY);
+  char *bytes = json_memory_dumps(json, JSON_ENCODE_ANY);
   json_decref(json);
   if (bytes != NULL)
     text_puts(text, bytes);

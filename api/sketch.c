@@ -450,6 +450,12 @@ void sketch_read(struct sketch *out, const struct catalogue_snapshot *snapshot, 
   seal(out, body);
 }
 
+bool sketch_is_whole(const struct sketch *sketch)
+{
+  return sketch->canonical != NULL && sketch->profiles != NULL && sketch->calibrations != NULL &&
+         sketch->notes != NULL && sketch->model_assumptions != NULL && sketch->traffic != NULL;
+}
+
 void sketch_fini(struct sketch *sketch)
 {
   trace_replay_fini(sketch);

@@ -1,4 +1,5 @@
 /* Growing text. A failed allocation is remembered instead of returned, so writers stay straight lines. */
+#include "api/json_memory.h"
 #include "api/write.h"
 
 #include <stdarg.h>
@@ -109,7 +110,7 @@ void text_csv_value(struct text *text, const json_t *value)
     text_csv_field(text, json_string_value(value));
     return;
   }
-  printed = json_dumps(value, WRITE_FLAGS | JSON_ENCODE_ANY);
+  printed = json_memory_dumps(value, WRITE_FLAGS | JSON_ENCODE_ANY);
   if (printed != NULL)
     text_csv_field(text, printed);
   else

@@ -7,6 +7,7 @@
 #include "api/document.h"
 #include "api/evaluation.h"
 #include "api/handlers.h"
+#include "api/json_memory.h"
 #include "api/read.h"
 #include "api/trace.h"
 
@@ -300,7 +301,7 @@ static enum err row_of(struct store_trace *out, const struct api_call *call, con
   if (document != NULL) {
     out->name = strdup(call->params[0]);
     out->digest = strdup(trace->digest);
-    out->document = json_dumps(document, WRITE_FLAGS);
+    out->document = json_memory_dumps(document, WRITE_FLAGS);
   }
   json_decref(document);
   if (out->name != NULL && out->digest != NULL && out->document != NULL)

@@ -95,7 +95,7 @@ static void put_figure(json_t **to, const struct figure *figure, const struct sc
   json_t *group = member(to, figure->group), *value = write_number(figure_of(card, figure));
   if (figure->part != NULL)
     value = json_pack("{s:o}", figure->part, value);
-  if (group == NULL || json_object_set_new(group, figure->name, value) != 0) {
+  if (json_object_set_new(group, figure->name, value) != 0) { /* takes the value even without a group */
     json_decref(*to);
     *to = NULL;
   }
@@ -243,6 +243,8 @@ static enum err read_again(struct work *work, const struct assignment *list, siz
   if (work->faults->count > 0) {
     const struct fault *fault = &work->faults->items[0];
     rc = error_set(e, ERR_INVALID, fault->pointer, "%s", fault->detail);
+  } else if (!sketch_is_whole(&sketch)) {
+    rc = error_set(e, ERR_NOMEM, "", "not enough memory to read the sketch");
   } else {
     rc = check_trace(&sketch.workload.traffic, &work->what_if->sketch.workload.traffic, e);
     work->cell->workload = sketch.workload;
@@ -452,7 +454,9 @@ enum err what_if_document(json_t **out, const struct what_if *what_if, const str
   work.tried = malloc(sizeof *work.tried);
   work.faults = malloc(sizeof *work.faults);
   work.base = calloc(what_if->sketch.profile_count + 1, sizeof *work.base);
-  if (memory != NULL && work.cell != NULL && work.tried != NULL && work.faults != NULL && work.base != NULL) {
+  if (!sketch_is_whole(&what_if->sketch)) {
+    rc = error_set(e, ERR_NOMEM, "", "not enough memory to read the sketch");
+  } else if (memory != NULL && work.cell != NULL && work.tried != NULL && work.faults != NULL && work.base != NULL) {
     arena_init(&work.arena, memory, arena_bytes);
     rc = compute(out, &work, e);
   } else {

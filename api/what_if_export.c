@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "api/card_table.h"
+#include "api/json_memory.h"
 
 static const char *const paths[] = {"verdict",
                                     "no_fit_reason",
@@ -107,7 +108,7 @@ static void put_set(struct text *text, const json_t *cell)
     text_puts(text, "as it is");
   json_object_foreach(set, pointer, value)
   {
-    char *printed = json_dumps(value, WRITE_FLAGS | JSON_ENCODE_ANY);
+    char *printed = json_memory_dumps(value, WRITE_FLAGS | JSON_ENCODE_ANY);
     text_puts(text, separator);
     text_markdown(text, pointer);
     text_puts(text, " = ");

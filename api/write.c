@@ -1,6 +1,7 @@
 /* Values, digests, ids and times as the wire wants them. What JSON can not say (NaN, infinities) becomes null here, on
    purpose, and nowhere else. */
 #include "api/write.h"
+#include "api/json_memory.h"
 
 #include <math.h>
 #include <nettle/sha2.h>
@@ -89,7 +90,7 @@ json_t *write_text(const char *text)
 
 char *write_canonical(const json_t *value)
 {
-  return json_dumps(value, WRITE_FLAGS | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+  return json_memory_dumps(value, WRITE_FLAGS | JSON_SORT_KEYS | JSON_ENCODE_ANY);
 }
 
 void write_digest(char to[WRITE_DIGEST_SIZE], const void *bytes, size_t count)

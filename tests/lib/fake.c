@@ -223,6 +223,8 @@ void fake_send(struct fake *fake, const struct fake_request *request, struct api
                                    .query_keys = query_keys,
                                    .cls = &pairs};
   pairs_parse(&pairs, query);
+  if (fake->on_send != NULL)
+    fake->on_send();
   api_handle(fake->api, &call, response);
 }
 

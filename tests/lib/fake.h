@@ -22,7 +22,8 @@ struct fake {
   char log[1024];           /* last sentence */
   const char *review_teams; /* taken over by fake_reopen */
   int utc_offset_s;
-  unsigned threads; /* beside the test's own, that evaluations are shared out to */
+  unsigned threads;      /* beside the test's own, that evaluations are shared out to */
+  void (*on_send)(void); /* NULL, or called right before the API is */
 };
 
 /* Opens a new store in a new directory below `parent` and the API on it; fails the running test on errors. */
