@@ -65,7 +65,7 @@ static void plain_version(char to[16], const char *text)
 {
   const char *vllm = strstr(text, "vllm");
   const char *at = vllm != NULL ? vllm + 4 : text;
-  unsigned major, minor;
+  unsigned major, minor, patch = 0;
   char *end;
   to[0] = '\0';
   at += strspn(at, "_~v");
@@ -78,8 +78,10 @@ static void plain_version(char to[16], const char *text)
   major = (unsigned)strtoul(at, &end, 10);
   if (major > 9 || *end != '.')
     return;
-  minor = (unsigned)strtoul(end + 1, NULL, 10);
-  (void)snprintf(to, 16, "%u.%u", major, minor % 1000);
+  minor = (unsigned)strtoul(end + 1, &end, 10);
+  if (*end == '.')
+    patch = (unsigned)strtoul(end + 1, NULL, 10);
+  (void)snprintf(to, 16, "%u.%u.%u", major, minor % 1000, patch % 1000);
 }
 
 static enum precision precision_of(const char *text)
@@ -111,14 +113,23 @@ static void read_load(struct benchmark *benchmark, const char *arrival)
   benchmark->requests_per_s = benchmark->load == BENCHMARK_POISSON ? number(arrival + strlen("poisson")) : (double)NAN;
 }
 
+/* Nightly builds and runs without a version are as new as their day: SGLang 0.5.10 came with April 2026. */
+static void date_version(char version[16], const char *runtime, const char *date)
+{
+  if (version[0] == '\0' && strcmp(runtime, "sglang") == 0 && date[0] != '\0' && strcmp(date, "2026-04") < 0)
+    (void)snprintf(version, 16, "0.5.9");
+}
+
 static enum err read_runtime(struct benchmark *benchmark, const struct csv *csv, const struct columns *columns,
                              struct error *e)
 {
   struct workload workload;
+  char version[16];
   workload_init(&workload);
   (void)snprintf(workload.serving.runtime, sizeof workload.serving.runtime, "%s", csv_field(csv, columns->runtime));
-  if (strcmp(workload.serving.runtime, "vllm") == 0 || strcmp(workload.serving.runtime, "tensorrt-llm") == 0)
-    plain_version(workload.serving.runtime_version, csv_field(csv, columns->runtime_version));
+  plain_version(version, csv_field(csv, columns->runtime_version));
+  date_version(version, workload.serving.runtime, csv_field(csv, columns->date));
+  (void)snprintf(workload.serving.runtime_version, sizeof workload.serving.runtime_version, "%s", version);
   return preset_resolve(&benchmark->preset, &workload.serving, benchmark->hardware, e);
 }
 

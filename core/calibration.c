@@ -35,6 +35,7 @@ static const struct {
     MOVES(layer_us, FIXED),
     MOVES(layer_old_us, FIXED),
     MOVES(experts_layer_us, FIXED),
+    MOVES(experts_quantise_us, FIXED),
     MOVES(indexer_layer_us, FIXED),
     MOVES(step_us, FIXED),
     MOVES(eager_ampere_us, FIXED),
@@ -46,6 +47,7 @@ static const struct {
     MOVES(prefill_layer_us, PROMPT),
     MOVES(prefill_layer_trt_us, PROMPT),
     MOVES(prefill_layer_sglang_us, PROMPT),
+    MOVES(prefill_layer_sglang_graph_us, PROMPT),
 #undef MOVES
 };
 

@@ -38,19 +38,22 @@ static const struct experts_row table[DEVICE_COUNT][PATH_COUNT] = {
 #include "core/timing.def"
 };
 
+/* The A100 was measured with skewed routing alone, where with expert parallelism the device with most work takes several
+   times the mean, and its fit is 24 % off in the median. Ada runs the kernels of Ampere, so Ampere takes the L40S'. */
 static enum experts_device device_of(const struct hardware *hardware)
 {
   static const struct {
     const char *name;
     enum experts_device device;
-  } own[] = {{"a100_sxm", DEVICE_A100}, {"h100_sxm", DEVICE_H100}, {"h200_sxm", DEVICE_H200},
-             {"b200_sxm", DEVICE_B200}, {"b300_sxm", DEVICE_B300}, {"gb200", DEVICE_GB200},
-             {"gb300", DEVICE_GB300},   {"l40s", DEVICE_L40S},     {"rtx_pro_6000", DEVICE_RTX_PRO_6000},
+  } own[] = {{"h100_sxm", DEVICE_H100}, {"h200_sxm", DEVICE_H200},
+             {"b200_sxm", DEVICE_B200}, {"b300_sxm", DEVICE_B300},
+             {"gb200", DEVICE_GB200},   {"gb300", DEVICE_GB300},
+             {"l40s", DEVICE_L40S},     {"rtx_pro_6000", DEVICE_RTX_PRO_6000},
              {"b60", DEVICE_B60}};
   static const enum experts_device by_family[HARDWARE_FAMILY_COUNT] = {
       [HARDWARE_POOLED] = DEVICE_L40S,
       [HARDWARE_VOLTA] = DEVICE_L40S,
-      [HARDWARE_AMPERE_DC] = DEVICE_A100,
+      [HARDWARE_AMPERE_DC] = DEVICE_L40S,
       [HARDWARE_AMPERE_RTX] = DEVICE_L40S,
       [HARDWARE_ADA] = DEVICE_L40S,
       [HARDWARE_ADA_CONSUMER] = DEVICE_L40S,

@@ -196,6 +196,9 @@ static void add_costs(struct explain_phase *phase, const struct engine *engine, 
             is_old ? constants->layer_old_us : constants->layer_us, engine->model->layer_count * chunks);
   add_fixed(phase, "expert routing", "experts_layer_us", constants->experts_layer_us,
             layers_with(engine, has_experts) * chunks);
+  if (step_quantises_for_experts(engine))
+    add_fixed(phase, "expert inputs to 8 bit", "experts_quantise_us", constants->experts_quantise_us,
+              layers_with(engine, has_experts) * chunks);
   add_fixed(phase, "sparse attention index", "indexer_layer_us", constants->indexer_layer_us,
             layers_with(engine, has_indexer) * chunks);
   add_fixed(phase, "steps", "step_us", constants->step_us, chunks);

@@ -59,6 +59,13 @@ struct preset_row {
   .small_max_batched_tokens = 8192, .has_chunked_prefill = false, .has_prefix_caching = true,                          \
   .sampler_multiple = 3.636
 
+#define SGLANG_COMMON                                                                                                  \
+  .runtime = "sglang", .memory_rule = MEMORY_RULE_SGLANG, .memory_fraction_ratio = 0.88,                               \
+  .wide_memory_fraction_loss_ratio = 0.03, .memory = {SGLANG_MEMORY}, .kv_reserve_output_ratio = 0.6,                  \
+  .kv_block_tokens = 1, .recv_interval_steps = 1, .server_constant_s = 30 * MS, .look_ahead_steps = 1,                 \
+  .max_batch = 1024, .max_batched_tokens = 8192, .small_max_batch = 256, .small_max_batched_tokens = 8192,             \
+  .has_chunked_prefill = true, .has_prefix_caching = true, .sampler_multiple = 3.636
+
 /* Newest first. */
 static const struct preset_row rows[] = {
     {{0, 21, 0},
@@ -92,25 +99,8 @@ static const struct preset_row rows[] = {
       .memory = {VLLM_MEMORY_V0, .latent_cache = LATENT_CACHE_PADDED, .has_absorbed_latent = true}}},
     {{0, 6, 5}, {VLLM_V0, .version = "0.6.6", .memory = {VLLM_MEMORY_0_6_5}}},
     {{0, 0, 0}, {VLLM_V0, .version = "0.6.4", .memory = {VLLM_MEMORY_0_6_4}}},
-    {{0, 0, 0},
-     {.runtime = "sglang",
-      .version = "0.5",
-      .memory_rule = MEMORY_RULE_SGLANG,
-      .memory_fraction_ratio = 0.88,
-      .wide_memory_fraction_loss_ratio = 0.03,
-      .memory = {SGLANG_MEMORY},
-      .kv_reserve_output_ratio = 0.6,
-      .kv_block_tokens = 1,
-      .recv_interval_steps = 1,
-      .server_constant_s = 30 * MS,
-      .look_ahead_steps = 1,
-      .max_batch = 1024,
-      .max_batched_tokens = 8192,
-      .small_max_batch = 256,
-      .small_max_batched_tokens = 8192,
-      .has_chunked_prefill = true,
-      .has_prefix_caching = true,
-      .sampler_multiple = 3.636}},
+    {{0, 5, 10}, {SGLANG_COMMON, .version = "0.5.12", .has_prefill_graphs = true}},
+    {{0, 0, 0}, {SGLANG_COMMON, .version = "0.5.9"}},
     {{0, 20, 0}, {TENSORRT_COMMON, .version = "1.0", .server_constant_s = 20 * MS}},
     {{0, 0, 0}, /* C++ runtime: compiled engines, measured in process */
      {TENSORRT_COMMON, .version = "0.9", .server_constant_s = 5 * MS, .has_compiled_prefill = true}},

@@ -54,6 +54,7 @@ struct preset {
   double sampler_multiple;   /* logits buffers at the memory profile. MEMORY §3: 3.636 from vLLM 0.17, 9.475 before */
   bool is_old_engine;        /* engines of 2024 and before: more host time a layer and a sequence (core/step.def) */
   bool has_compiled_prefill; /* prefill steps cost the host nothing extra (C++ engines) */
+  bool has_prefill_graphs;   /* SGLang: pieces of prefill steps are captured too */
   bool is_eager;             /* no CUDA graphs: the host launches every kernel */
 };
 

@@ -2,6 +2,7 @@
    linear work, A attention, E experts, C collectives, F kernel floors. STEPMODEL §3. */
 #include "core/step.h"
 
+#include "core/served.h"
 #include "core/units.h"
 
 #include <math.h>
@@ -13,18 +14,28 @@ const struct step_constants step_constants_default = {
 #undef STEP
 };
 
+/* Grouped products in 8 bit scale their inputs in a kernel before each; those of 16 and 4 bit take them as they are or do
+   it within. Devices without 8-bit units unpack the weights. */
+bool step_quantises_for_experts(const struct engine *engine)
+{
+  const enum precision precision = engine->precision.experts;
+  return (precision == PRECISION_FP8 || precision == PRECISION_INT8) &&
+         hardware_peak_flops(engine->hardware, precision) > 0;
+}
+
 /* Per-layer costs that no operator explains. */
 static double unexplained_layers_s(const struct engine *engine)
 {
   const struct model *model = engine->model;
   const struct step_constants *constants = &engine->constants;
+  const double quantise_us = step_quantises_for_experts(engine) ? constants->experts_quantise_us : 0;
   const double layer_us = engine->preset.is_old_engine ? constants->layer_old_us : constants->layer_us;
   double microseconds = layer_us * model->layer_count;
   for (unsigned kind = 0; kind < model->layer_kind_count; kind++) {
     const struct layer *layer = &model->layers[kind];
     const double count = engine->layers_of_kind[kind];
     if (layer->feed_forward.kind == FEED_FORWARD_MOE)
-      microseconds += constants->experts_layer_us * count;
+      microseconds += (constants->experts_layer_us + quantise_us) * count;
     if (layer->attention.index_top_k != 0)
       microseconds += constants->indexer_layer_us * count;
   }
@@ -41,6 +52,16 @@ static double eager_host_s(const struct engine *engine)
   return engine->preset.is_eager ? layer_us * US * engine->model->layer_count : 0;
 }
 
+/* Mixtures of a 16-bit release are published in 8 bit with block scales, activations scaled as they come. Per tensor and
+   ahead of time is how TensorRT-LLM's own tool makes them. */
+static bool has_static_scales(const struct model *model, const struct model_precision *precision,
+                              const struct preset *preset)
+{
+  const bool is_by_block =
+      served_has_experts(model) && !model->precision.has_static_scales && preset->memory_rule != MEMORY_RULE_TENSORRT;
+  return precision->has_static_scales && !is_by_block;
+}
+
 struct engine step_engine_with(const struct step_constants *constants, const struct model *model,
                                const struct hardware *hardware, const struct layout *layout,
                                const struct model_precision *precision, enum precision activations,
@@ -49,6 +70,7 @@ struct engine step_engine_with(const struct step_constants *constants, const str
   struct engine engine = {.model = model, .hardware = hardware, .layout = *layout, .precision = *precision};
   engine.constants = *constants;
   engine.preset = *preset;
+  engine.precision.has_static_scales = has_static_scales(model, precision, preset);
   engine.device = timing_device(hardware, &engine.precision, activations);
   for (unsigned i = 0; i < model->layer_count; i++)
     engine.layers_of_kind[model->layer_order[i]]++;
@@ -266,7 +288,8 @@ double step_prompt_host_s(const struct engine *engine, double chunks)
   if (engine->preset.memory_rule == MEMORY_RULE_TENSORRT)
     layer_us = engine->constants.prefill_layer_trt_us;
   else if (engine->preset.memory_rule == MEMORY_RULE_SGLANG)
-    layer_us = engine->constants.prefill_layer_sglang_us;
+    layer_us = engine->preset.has_prefill_graphs ? engine->constants.prefill_layer_sglang_graph_us
+                                                 : engine->constants.prefill_layer_sglang_us;
   return engine->preset.has_compiled_prefill ? 0 : layer_us * US * engine->model->layer_count * chunks;
 }
 
@@ -279,7 +302,8 @@ double step_prompt_host_stalled_s(const struct engine *engine, double chunks)
 
 double step_server_s(const struct engine *engine, double prompt_tokens)
 {
-  return engine->preset.server_constant_s + engine->constants.prefill_token_us * US * prompt_tokens;
+  const double token_us = engine->preset.has_compiled_prefill ? 0 : engine->constants.prefill_token_us;
+  return engine->preset.server_constant_s + token_us * US * prompt_tokens;
 }
 
 double step_prompt_stall_s(const struct engine *engine, double added_s, double chunks, double prompt_tokens,

@@ -68,6 +68,9 @@ size_t step_layer_operators(struct op ops[OPERATORS_LAYER_MAX], const struct eng
 /* Time of an operator in a step: timing_apply, and never less in all than the datasheet's peak and bandwidth allow. */
 void step_operator(struct op *op, const struct engine *engine);
 
+/* Whether the inputs of routed experts are scaled to 8 bit in kernels of their own. */
+bool step_quantises_for_experts(const struct engine *engine);
+
 /* What turns an operator's work and floor of this group into a part of the step. */
 double step_scale(enum operator_group group, const struct step_constants *constants);
 double step_floor_scale(enum operator_group group, const struct step_constants *constants);

@@ -61,6 +61,17 @@ START_TEST(graphs_in_the_budget_made_it_larger)
 }
 END_TEST
 
+START_TEST(sglang_captures_prefill_from_0_5_10)
+{
+  const struct hardware hardware = fixture_hardware("h200-sxm-141gb");
+  ck_assert(!fixture_preset(&hardware, "sglang", "0.4").has_prefill_graphs);
+  ck_assert(!fixture_preset(&hardware, "sglang", "0.5.9").has_prefill_graphs);
+  ck_assert(fixture_preset(&hardware, "sglang", "0.5.10").has_prefill_graphs);
+  ck_assert(fixture_preset(&hardware, "sglang", "v0.5.12").has_prefill_graphs);
+  ck_assert(fixture_preset(&hardware, "sglang", "").has_prefill_graphs);
+}
+END_TEST
+
 START_TEST(every_known_runtime_has_a_preset)
 {
   const struct hardware hardware = fixture_hardware("h100-sxm-80gb");
@@ -133,6 +144,7 @@ int main(void)
   tcase_add_test(tcase, smaller_cards_have_smaller_defaults);
   tcase_add_test(tcase, an_a100_has_smaller_defaults_too);
   tcase_add_test(tcase, graphs_in_the_budget_made_it_larger);
+  tcase_add_test(tcase, sglang_captures_prefill_from_0_5_10);
   tcase_add_test(tcase, every_known_runtime_has_a_preset);
   tcase_add_test(tcase, what_is_not_known_is_refused_at_its_field);
   tcase_add_test(tcase, settings_of_the_sketch_win);

@@ -264,6 +264,47 @@ START_TEST(pipeline_stages_share_the_batch)
 }
 END_TEST
 
+static struct engine mixture_engine(struct plant *plant, const char *device, const char *runtime,
+                                    enum precision experts)
+{
+  const struct layout layout = {4, 1, 1, 1};
+  const struct step_constants constants = fixture_constants();
+  struct model_precision precision;
+  struct preset preset;
+  plant->hardware = fixture_hardware(device);
+  plant->model = fixture_model("llama-3.1-70b");
+  for (unsigned kind = 0; kind < plant->model.layer_kind_count; kind++) {
+    plant->model.layers[kind].feed_forward.kind = FEED_FORWARD_MOE;
+    plant->model.layers[kind].feed_forward.experts = 64;
+    plant->model.layers[kind].feed_forward.experts_per_token = 4;
+  }
+  preset = fixture_preset(&plant->hardware, runtime, "");
+  fixture_set_precision(&precision, experts);
+  precision.has_static_scales = true; /* as made from a 16-bit release */
+  return step_engine_with(&constants, &plant->model, &plant->hardware, &layout, &precision, PRECISION_NONE, &preset);
+}
+
+/* 80 layers; a device without 8-bit units multiplies in 16 bit and scales nothing. */
+START_TEST(experts_of_8_bit_pay_for_scaling_their_inputs)
+{
+  static struct plant wide, narrow, four_bit, old;
+  const double wide_s = mixture_engine(&wide, "h100-sxm-80gb", "vllm", PRECISION_BF16).layers_s;
+  const double each_s = fixture_constants().experts_quantise_us * 1e-6;
+  ck_assert(each_s > 0);
+  assert_close(mixture_engine(&narrow, "h100-sxm-80gb", "vllm", PRECISION_FP8).layers_s, wide_s + 80 * each_s, 1e-12);
+  assert_close(mixture_engine(&four_bit, "h100-sxm-80gb", "vllm", PRECISION_INT4).layers_s, wide_s, 1e-12);
+  assert_close(mixture_engine(&old, "a100-sxm-80gb", "vllm", PRECISION_FP8).layers_s, wide_s, 1e-12);
+}
+END_TEST
+
+START_TEST(mixtures_of_8_bit_have_block_scales_but_of_tensorrts_own_tool)
+{
+  static struct plant block, tensor;
+  ck_assert(!mixture_engine(&block, "h100-sxm-80gb", "sglang", PRECISION_FP8).device.has_static_scales);
+  ck_assert(mixture_engine(&tensor, "h100-sxm-80gb", "tensorrt-llm", PRECISION_FP8).device.has_static_scales);
+}
+END_TEST
+
 int main(void)
 {
   TCase *tcase = tcase_create("step");
@@ -276,5 +317,7 @@ int main(void)
   tcase_add_test(tcase, long_prompts_are_chunked);
   tcase_add_test(tcase, added_time_is_positive_and_below_the_time_alone);
   tcase_add_test(tcase, pipeline_stages_share_the_batch);
+  tcase_add_test(tcase, experts_of_8_bit_pay_for_scaling_their_inputs);
+  tcase_add_test(tcase, mixtures_of_8_bit_have_block_scales_but_of_tensorrts_own_tool);
   return fixture_run("core/step", tcase);
 }
