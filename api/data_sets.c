@@ -29,6 +29,8 @@ static struct data_set data_set_of(const struct benchmark *benchmark, bool is_ml
   for (size_t i = 0; is_mlperf && i < sizeof mlperf / sizeof mlperf[0]; i++)
     if (fabs(parameters / mlperf[i].parameters - 1) < 0.02)
       return mlperf[i];
+  if (parameters < 1e9)
+    return (struct data_set){parameters, 104, 212, LENGTH_CV}; /* chat with the smallest models is short */
   return (struct data_set){parameters, 256, 300, LENGTH_CV};
 }
 
@@ -42,18 +44,36 @@ static void set_in_process(struct benchmark *benchmark)
   benchmark->preset.server_constant_s = fmin(5 * MS, benchmark->preset.server_constant_s);
 }
 
+/* Runs of TensorRT-LLM's performance guide queue so many requests of one length, by the tokens of one (recalled). */
+static void guide_requests(struct benchmark *benchmark)
+{
+  static const struct {
+    double tokens, requests;
+  } runs[] = {{256, 30000}, {2600, 3000}, {9300, 1500}, {(double)INFINITY, 1000}};
+  const double tokens = benchmark->input_tokens + benchmark->output_tokens;
+  size_t i = 0;
+  while (tokens > runs[i].tokens)
+    i++;
+  benchmark->requests = runs[i].requests;
+  benchmark->has_fixed_lengths = true;
+}
+
 void data_sets_apply(struct benchmark *benchmark, bool is_mlperf)
 {
   const struct data_set set = data_set_of(benchmark, is_mlperf);
   const bool is_stated = !isnan(benchmark->input_tokens) && !isnan(benchmark->output_tokens);
   const bool is_cut =
       !is_mlperf && benchmark->input_tokens >= LONG_PROMPT_TOKENS; /* from longer texts, to one length */
+  const bool is_guide = !is_mlperf && is_stated && benchmark->load == BENCHMARK_OFFLINE && isnan(benchmark->batch) &&
+                        isnan(benchmark->requests) && benchmark->preset.memory_rule == MEMORY_RULE_TENSORRT;
   if (benchmark->load == BENCHMARK_POISSON) {
     benchmark->prompt_cv_ratio = is_cut ? 0 : LENGTH_CV;
     benchmark->answer_cv_ratio = set.output_cv;
   }
   if (!is_mlperf && isnan(benchmark->requests) && (benchmark->load == BENCHMARK_POISSON || !is_stated))
     set_in_process(benchmark);
+  if (is_guide)
+    guide_requests(benchmark);
   if (isnan(benchmark->input_tokens))
     benchmark->input_tokens = set.input;
   if (isnan(benchmark->output_tokens))

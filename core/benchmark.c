@@ -265,23 +265,43 @@ static void predict_static(struct benchmark_figures *out, const struct benchmark
   out->utilisation_ratio = 1;
 }
 
-/* Everything queued: the engine keeps as many running as fit. */
+struct wave {
+  double tpot_s, life_s; /* of each request of a batch that is always full */
+};
+
+static struct wave wave_of(const struct benchmark_run *run, double batch)
+{
+  const double output = run->benchmark->output_tokens;
+  struct step_time decode;
+  double stall_s;
+  step_decode(&decode, &run->engine, batch, run->context);
+  stall_s = prompt_stall_s(run, prompt_added_s(run, &decode, batch), batch);
+  return (struct wave){decode.seconds + (batch - 1) / output * stall_s, output * decode.seconds + batch * stall_s};
+}
+
+/* Requests of one length that start together end together: they go in waves, the last one of those that are left. */
+static double offline_rate(const struct benchmark_run *run, const struct wave *wave, double batch)
+{
+  const double requests = run->benchmark->requests / run->replicas;
+  const double waves = floor(requests / batch);
+  const double left = requests - waves * batch;
+  if (!run->benchmark->has_fixed_lengths || !(requests > batch))
+    return batch / wave->life_s;
+  return requests / (waves * wave->life_s + (left >= 1 ? wave_of(run, left).life_s : 0));
+}
+
+/* Everything queued: the engine keeps as many running as fit. Where lengths differ, fewer towards the end of a short run. */
 static void predict_offline(struct benchmark_figures *out, const struct benchmark_run *run)
 {
   const struct benchmark *benchmark = run->benchmark;
-  const double most = isnan(benchmark->requests) ? (double)INFINITY : 0.6 * benchmark->requests / run->replicas;
-  const double batch = fmax(1, fmin(fmin(run->users, run->cap), most));
-  struct step_time decode;
-  double added_s, life_s;
-  step_decode(&decode, &run->engine, batch, run->context);
-  added_s = prompt_stall_s(run, prompt_added_s(run, &decode, batch), batch);
-  life_s = benchmark->output_tokens * decode.seconds + batch * added_s;
+  const double most = (benchmark->has_fixed_lengths ? 1 : 0.6) * benchmark->requests / run->replicas;
+  const double batch = fmax(1, fmin(fmin(run->users, run->cap), isnan(most) ? (double)INFINITY : most));
+  const struct wave wave = wave_of(run, batch);
   out->batch = batch;
-  out->tpot_mean_s = out->tpot_p50_s = out->itl_p50_s =
-      decode.seconds + (batch - 1) / benchmark->output_tokens * added_s;
+  out->tpot_mean_s = out->tpot_p50_s = out->itl_p50_s = wave.tpot_s;
   out->tpot_p90_s = out->tpot_p99_s = out->tpot_mean_s;
-  out->requests_per_s = run->replicas * batch / life_s;
-  out->e2e_mean_s = out->e2e_p50_s = life_s;
+  out->requests_per_s = run->replicas * offline_rate(run, &wave, batch);
+  out->e2e_mean_s = out->e2e_p50_s = wave.life_s;
   out->ttft_mean_s = out->ttft_p50_s = run->prompt.alone_s;
   out->utilisation_ratio = 1;
 }

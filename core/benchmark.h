@@ -27,11 +27,12 @@ struct benchmark {
   double requests_per_s;                   /* POISSON */
   double requests;                         /* of the run; NaN = many */
   double prompt_cv_ratio, answer_cv_ratio; /* POISSON: lengths are log-normal about their means */
-  double spread_ratio;  /* else: even within mean × (1 ± spread); 0 = all alike, prefill-first engines in lock-step */
-  double tpot_s;        /* median as measured, if the rest is to be judged given it; 0 or NaN = predicted */
-  bool is_static_batch; /* one batch, no requests join */
-  bool is_warm;         /* requests went before it */
-  bool has_percentiles; /* of times to the first token and of end to end: they cost a simulation */
+  double spread_ratio; /* else: even within mean × (1 ± spread); 0 = all alike, prefill-first engines in lock-step */
+  double tpot_s;       /* median as measured, if the rest is to be judged given it; 0 or NaN = predicted */
+  bool has_fixed_lengths; /* stated: requests that start together end together */
+  bool is_static_batch;   /* one batch, no requests join */
+  bool is_warm;           /* requests went before it */
+  bool has_percentiles;   /* of times to the first token and of end to end: they cost a simulation */
 };
 
 struct benchmark_figures { /* seconds; NaN where the load does not define one */

@@ -74,12 +74,14 @@ struct engine step_engine_with(const struct step_constants *constants, const str
   engine.device = timing_device(hardware, &engine.precision, activations);
   for (unsigned i = 0; i < model->layer_count; i++)
     engine.layers_of_kind[model->layer_order[i]]++;
+  if (preset->has_prefill_graphs)
+    engine.constants.scale_floor *= constants->scale_floor_sglang_graph;
   engine.layers_s = unexplained_layers_s(&engine);
   engine.eager_s = eager_host_s(&engine);
   engine.drafter.tokens_per_step = 1;
   for (int group = 0; group < OPERATOR_GROUP_COUNT; group++) {
     engine.group_scale[group] = step_scale((enum operator_group)group, constants);
-    engine.group_floor_scale[group] = step_floor_scale((enum operator_group)group, constants);
+    engine.group_floor_scale[group] = step_floor_scale((enum operator_group)group, &engine.constants);
   }
   return engine;
 }

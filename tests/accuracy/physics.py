@@ -15,7 +15,6 @@ CAUSES = [
     ("rtx4090", "", 0, "PCIe topology without peer access"),
     ("a100-pcie", "", 1, "PCIe topology"),
     ("l40s", "", 1, "PCIe topology"),
-    ("a100", "Mixtral", -1, "16-bit grouped products on Ampere at large batches"),
     ("", "Mixtral", -1, "prompt lengths not stated; run at the highest rate that passes"),
     ("mi300x", "405B", 0, "batch of the run is not stated; engine of 2024"),
     ("", "Qwen2.5-0.5B", 0, "bound by the host and the client"),

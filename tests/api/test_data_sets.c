@@ -73,6 +73,22 @@ START_TEST(stated_lengths_and_counts_stand)
 }
 END_TEST
 
+/* 1024 + 8192 tokens: 1500 requests; other engines and stated batches keep the engine's choice. */
+START_TEST(guide_runs_queue_a_known_number)
+{
+  struct benchmark guide = run_of(8.0e9, 1024, 8192, BENCHMARK_OFFLINE), other = guide, batch = guide;
+  guide.batch = other.batch = (double)NAN;
+  batch.batch = 64;
+  guide.preset.memory_rule = batch.preset.memory_rule = MEMORY_RULE_TENSORRT;
+  data_sets_apply(&guide, false);
+  data_sets_apply(&other, false);
+  data_sets_apply(&batch, false);
+  ck_assert_double_eq_tol(guide.requests, 1500, 1e-9);
+  ck_assert(guide.has_fixed_lengths && !other.has_fixed_lengths && !batch.has_fixed_lengths);
+  ck_assert(isnan(other.requests) && isnan(batch.requests));
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("api/data_sets");
@@ -81,5 +97,6 @@ int main(void)
   tcase_add_test(tcase, other_runs_without_lengths_are_chat);
   tcase_add_test(tcase, load_generators_in_process);
   tcase_add_test(tcase, stated_lengths_and_counts_stand);
+  tcase_add_test(tcase, guide_runs_queue_a_known_number);
   return suite_run(suite);
 }

@@ -55,6 +55,30 @@ static struct benchmark_figures predict(const struct benchmark *benchmark)
   return figures;
 }
 
+/* ---- offline ---- */
+
+static double offline_rate(double batch, double requests)
+{
+  struct benchmark benchmark = benchmark_of("tensorrt-llm", BENCHMARK_OFFLINE);
+  benchmark.batch = batch;
+  benchmark.requests = requests;
+  benchmark.input_tokens = benchmark.output_tokens = 1000;
+  benchmark.has_fixed_lengths = true;
+  return predict(&benchmark).requests_per_s;
+}
+
+/* Two waves take twice one; one and a half take one and a smaller one, which is faster than a whole; fewer requests than
+   places are one batch. */
+START_TEST(requests_of_one_length_go_in_waves)
+{
+  const double whole_s = 100 / offline_rate(100, 100), half_s = 50 / offline_rate(100, 50);
+  assert_close(200 / offline_rate(100, 200), 2 * whole_s, 1e-9);
+  assert_close(150 / offline_rate(100, 150), whole_s + half_s, 1e-9);
+  ck_assert(half_s < whole_s && half_s > whole_s / 2);
+  assert_close(offline_rate(50, 50), offline_rate(100, 50), 1e-9);
+}
+END_TEST
+
 /* ---- open loops ---- */
 
 /* Answers of one length: a request takes its first token's time and so many measured ones. */
@@ -154,6 +178,7 @@ END_TEST
 int main(void)
 {
   TCase *tcase = tcase_create("benchmark_replay");
+  tcase_add_test(tcase, requests_of_one_length_go_in_waves);
   tcase_add_test(tcase, a_measured_time_per_token_is_met);
   tcase_add_test(tcase, tails_of_answers_are_tails_of_requests);
   tcase_add_test(tcase, the_closed_form_sets_the_pace);
