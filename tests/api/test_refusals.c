@@ -182,7 +182,8 @@ static void assert_known(const json_t *value, const char *path)
     (void)fake_json(&fake, "GET", scratch_printf("/v1/series?metric=%s", path), NULL, 200);
   json_object_foreach(iterable, key, member)
   {
-    assert_known(member, path[0] != '\0' ? scratch_printf("%s.%s", path, key) : key);
+    if (strcmp(key, "way_out") != 0) /* a change, as those in the lists of advice and ways out */
+      assert_known(member, path[0] != '\0' ? scratch_printf("%s.%s", path, key) : key);
   }
 }
 
